@@ -1,0 +1,51 @@
+"""Matched pair calibration: does a ranker undervalue a group of items?
+
+The front door. Public names load when first used, so that ``import mpc_lab`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Audit": "mpc_lab.results",
+    "AuditFailed": "mpc_lab.errors",
+    "MpcError": "mpc_lab.errors",
+    "Quantile": "mpc_lab.pairing",
+    "Ranking": "mpc_lab.ranking",
+    "Smallest": "mpc_lab.pairing",
+    "audit": "mpc_lab.run",
+    "load": "mpc_lab.results",
+}
+_ROOMS = ("datasets",)
+
+if TYPE_CHECKING:
+    from mpc_lab import datasets as datasets
+    from mpc_lab.errors import AuditFailed as AuditFailed
+    from mpc_lab.errors import MpcError as MpcError
+    from mpc_lab.pairing import Quantile as Quantile
+    from mpc_lab.pairing import Smallest as Smallest
+    from mpc_lab.ranking import Ranking as Ranking
+    from mpc_lab.results import Audit as Audit
+    from mpc_lab.results import load as load
+    from mpc_lab.run import audit as audit
+
+__all__ = [*sorted(_HOME), *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"mpc_lab.{name}")
+    else:
+        raise AttributeError(f"module 'mpc_lab' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
