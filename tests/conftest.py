@@ -1,0 +1,72 @@
+"""What a test may need from outside, and the settings that all tests share.
+
+A test marked ``needs_<name>`` is skipped where that thing is absent. Where the environment
+variable ``MPC_LAB_REQUIRE`` names it (a comma list), the test fails instead: a machine that is
+meant to have everything cannot pass by skipping.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+REQUIRABLE = frozenset({"browser", "data", "notebooks", "dask", "spark", "docs"})
+DATA_FILES = ("ml-1m/ratings.dat", "ml-latest-small/ratings.csv")
+
+# Kernels compile inside the first example, so no example can have a deadline.
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def data_problem() -> str:
+    """Say why the data cannot be used; empty if it can."""
+    folder = os.environ.get("MPC_LAB_DATA", "")
+    if not folder:
+        return f"MPC_LAB_DATA is not set: it names the folder that holds {DATA_FILES[0]}"
+    absent = [name for name in DATA_FILES if not Path(folder, name).is_file()]
+    return f"MPC_LAB_DATA={folder} lacks {', '.join(absent)}" if absent else ""
+
+
+# One entry for each marker needs_<name>: why the thing is absent, or an empty text.
+PROBLEMS: dict[str, Callable[[], str]] = {"data": data_problem}
+
+
+def required() -> frozenset[str]:
+    names = os.environ.get("MPC_LAB_REQUIRE", "").split(",")
+    return frozenset(name.strip() for name in names if name.strip())
+
+
+def need(name: str) -> None:
+    """Skip the running test if ``name`` is absent, or fail it if it is required."""
+    problem = PROBLEMS[name]()
+    if problem and name in required():
+        pytest.fail(f"{name} is required by MPC_LAB_REQUIRE, but {problem}", pytrace=False)
+    if problem:
+        pytest.skip(problem)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    unknown = required() - REQUIRABLE
+    if unknown:
+        raise pytest.UsageError(
+            f"MPC_LAB_REQUIRE takes names out of {', '.join(sorted(REQUIRABLE))}; "
+            f"got {', '.join(sorted(unknown))}"
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for name in PROBLEMS:
+        if item.get_closest_marker(f"needs_{name}"):
+            need(name)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Return the folder with ``ml-1m`` and ``ml-latest-small``; mark its tests ``needs_data``."""
+    need("data")
+    return Path(os.environ["MPC_LAB_DATA"])
