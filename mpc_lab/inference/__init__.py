@@ -1,0 +1,6 @@
+"""Sums become estimates: variances, intervals, families of tests, power, verdicts.
+
+Plain numpy arrays come in and plain numpy arrays go out; labels are put on in `results`.
+The room imports numpy, ``scipy.special`` and `mpc_lab.errors` at module level. statsmodels and
+pandas appear in `regression` alone, and load when it is called.
+"""

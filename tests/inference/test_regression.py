@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+from pair_sums import random_pairs, sums
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.estimates import estimate
+from mpc_lab.inference.regression import fit
+
+
+def test_regression_has_the_estimate_and_the_query_standard_error():
+    pairs = random_pairs(7)
+    by = {"naive": sums(np.arange(60), pairs.d), "query": sums(pairs.query, pairs.d)}
+    clusters = np.array(np.unique(pairs.query).size)
+    cell = estimate(pairs.count, 0.0, by, clusters=clusters, cluster="query")
+    result = fit(pairs.d, pairs.query)
+    assert result.params["MPC"] == pytest.approx(float(cell.estimate), rel=1e-12)
+    assert result.bse["MPC"] == pytest.approx(float(cell.std_error), rel=1e-10)
+
+
+def test_summary_names_the_gap():
+    pairs = random_pairs(7)
+    text = fit(pairs.d, pairs.query).summary().as_text()
+    assert "MPC" in text
+    assert "Dep. Variable:                      d" in text
+
+
+def test_one_query_is_too_few_for_a_clustered_regression():
+    with pytest.raises(MpcError, match="at least 2 queries, got 1"):
+        fit(np.array([1.0, 2.0]), np.array([5, 5]))
