@@ -136,8 +136,8 @@ def _mean_outcome_to(slope: NDArray[np.float64], end: NDArray[np.float64]) -> ND
     """Integrate the mean outcome over scores from 0 to ``end``."""
     low = np.minimum(end, 0.5)
     high = np.maximum(end, 0.5)
-    upper = (high - 0.5) - (2 - slope) * (0.125 - (1 - high) ** 2 / 2)
-    return slope * low**2 / 2 + upper
+    upper: NDArray[np.float64] = (high - 0.5) - (2 - slope) * (0.125 - (1 - high) ** 2 / 2)
+    return upper + slope * low**2 / 2
 
 
 def _nodes(epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
