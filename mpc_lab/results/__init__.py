@@ -1,0 +1,29 @@
+"""The labelled tree: schema, ``Audit``, its reading in words and in a notebook, save and load.
+
+The first room that knows labels: arrays come in plain and leave as xarray. It may import from
+``errors`` to ``comparators``, and at module level nothing heavier than xarray and pandas;
+``pairing`` and ``inference`` load when a person asks for pairs or a regression.
+"""
+
+from mpc_lab.results.audit import Audit
+from mpc_lab.results.schema import (
+    check_curve,
+    check_headline,
+    check_moments,
+    curve_dataset,
+    headline_dataset,
+    moments_dataset,
+)
+from mpc_lab.results.storage import load, save
+
+__all__ = [
+    "Audit",
+    "check_curve",
+    "check_headline",
+    "check_moments",
+    "curve_dataset",
+    "headline_dataset",
+    "load",
+    "moments_dataset",
+    "save",
+]

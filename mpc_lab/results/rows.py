@@ -1,0 +1,109 @@
+"""What needs the rows behind an audit: the pairs themselves, and the regression on them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.results.schema import PAIRING_MODES
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+    from mpc_lab.results.audit import Audit
+
+
+def pairs(
+    audit: Audit, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
+) -> pd.DataFrame:
+    """Return the pairs of one cell, one row each, sorted by gap and then by input order."""
+    ranking = need_rows(audit, "pairs")
+    scores = _scores(audit, rule, group, mode)
+    listed = _list(audit, group, rule, mode, epsilon, limit, scores)
+    used = ranking.score if scores is None else scores
+    i, j = listed["row_i"], listed["row_j"]
+    columns: dict[str, Any] = {"query": ranking.query_labels(ranking.query_code[i])}
+    if ranking.item_code is not None:
+        columns["item"] = ranking.item_labels(ranking.item_code[i])
+        columns["other_item"] = ranking.item_labels(ranking.item_code[j])
+    columns |= {"score": used[i], "other_score": used[j], "gap": listed["gap"]}
+    columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
+    columns |= {"outcome": ranking.outcome[i], "other_outcome": ranking.outcome[j]}
+    columns["difference"] = listed["d"]
+    order = np.lexsort((j, i, listed["gap"]))
+    return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+
+
+def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
+    """Return the statsmodels fit of the outcome difference on a constant for one cell."""
+    from mpc_lab.inference.regression import fit
+
+    ranking = need_rows(audit, "regression")
+    scores = _scores(audit, rule, group, mode)
+    listed = _list(audit, group, rule, mode, epsilon, None, scores)
+    codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    return fit(listed["d"], codes[listed["row_i"]])
+
+
+def need_rows(audit: Audit, method: str) -> Ranking:
+    """Return the ranking of an audit, or say how to give it."""
+    if audit.ranking is None:
+        raise MpcError(
+            f"audit.{method}() needs the rows of the log, and this audit holds aggregates only; "
+            'give them with mpc.load("a.nc", ranking=ranking).'
+        )
+    return audit.ranking
+
+
+def check_label(what: str, name: str, known: tuple[str, ...]) -> None:
+    """Refuse a label that the audit does not have."""
+    if name not in known:
+        raise MpcError(f"This audit has no {what} {name!r}.{near_match(name, known)}")
+
+
+def _scores(audit: Audit, rule: str, group: str, mode: str) -> NDArray[np.float64] | None:
+    check_label("group", group, audit.groups)
+    check_label("scoring rule", rule, tuple(audit.headline["scoring_rule"].values.tolist()))
+    check_label("pairing mode", mode, PAIRING_MODES)
+    if audit.scores is not None:
+        return audit.scores(rule, group)
+    if rule == "baseline":
+        return None
+    raise MpcError(
+        f"The scores of rule {rule!r} are not kept in a saved audit; "
+        "run mpc.audit again on the ranking to see its pairs."
+    )
+
+
+def _list(
+    audit: Audit,
+    group: str,
+    rule: str,
+    mode: str,
+    epsilon: float | None,
+    limit: int | None,
+    scores: NDArray[np.float64] | None,
+) -> dict[str, NDArray[Any]]:
+    from mpc_lab.pairing.listing import list_pairs
+
+    limit_of_gap = _headline_epsilon(audit, group, rule) if epsilon is None else float(epsilon)
+    if not limit_of_gap >= 0:
+        raise MpcError(f"epsilon must be a number of 0 or more, not {epsilon!r}.")
+    ranking = need_rows(audit, "pairs")
+    return list_pairs(ranking, group, scores, mode, limit_of_gap, limit)
+
+
+def _headline_epsilon(audit: Audit, group: str, rule: str) -> float:
+    # All modes of one group and rule share the threshold of `matched`, so any mode can give it.
+    cell = audit.headline["epsilon"].sel(group=group, scoring_rule=rule)
+    value = float(cell.values[0])
+    if math.isnan(value):
+        raise MpcError(
+            f"Group {group!r} has no pair under rule {rule!r}, so it has no threshold to list "
+            "pairs at; give epsilon."
+        )
+    return value

@@ -1,0 +1,326 @@
+"""The written schema: which variables an audit holds, and builders and checks that keep to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mpc_lab.errors import MpcError, near_match
+
+SCHEMA_VERSION = 1
+PAIRING_MODES = ("matched", "mirrored", "adjacent")
+VARIANCES = ("naive", "query", "item", "union")
+VERDICTS = ("undervalued", "overvalued", "within tolerance", "inconclusive", "not estimable")
+
+Attribute = int | float | str
+Cells = Mapping[str, ArrayLike | Mapping[str, ArrayLike]]
+
+_HEADLINE_DIMS = ("group", "scoring_rule", "pairing_mode")
+_CURVE_DIMS = ("group", "epsilon", "scoring_rule", "pairing_mode")
+_MOMENT_DIMS = ("scoring_rule", "pairing_mode", "group", "bin")
+_KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "text (<U)"}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One line of the schema.
+
+    ``kind`` is numpy's letter: f for float64, i for int64 (a count), b for bool, U for text.
+    """
+
+    dims: tuple[str, ...]
+    kind: str
+    meaning: str
+    units: str
+    optional: bool = False
+
+
+def _shared(dims: tuple[str, ...]) -> dict[str, Variable]:
+    return {
+        "estimate": Variable(dims, "f", "mean outcome difference over the pairs", "outcome"),
+        "std_error": Variable(dims, "f", "standard error of the estimate", "outcome"),
+        "ci_low": Variable(dims, "f", "lower end of the pointwise interval", "outcome"),
+        "ci_high": Variable(dims, "f", "upper end of the pointwise interval", "outcome"),
+        "p_value": Variable(dims, "f", "two-sided p-value for a gap of 0", "1"),
+        "n_pairs": Variable(dims, "i", "number of pairs", "1"),
+        "n_queries": Variable(dims, "i", "number of queries with a pair", "1"),
+        "n_items": Variable(dims, "i", "number of items in a pair; 0 without items", "1"),
+        "n_effective": Variable(dims, "f", "effective number of clusters", "1"),
+        "dof": Variable(dims, "f", "degrees of freedom of the interval", "1"),
+    }
+
+
+HEADLINE: dict[str, Variable] = {
+    **_shared(_HEADLINE_DIMS),
+    "epsilon": Variable(_HEADLINE_DIMS, "f", "largest score gap of a pair", "score"),
+    "p_adjusted": Variable(_HEADLINE_DIMS, "f", "p-value adjusted over the family", "1"),
+    "ci_low_adjusted": Variable(_HEADLINE_DIMS, "f", "lower end, adjusted interval", "outcome"),
+    "ci_high_adjusted": Variable(_HEADLINE_DIMS, "f", "upper end, adjusted interval", "outcome"),
+    "ci_cut": Variable(_HEADLINE_DIMS, "b", "whether the adjusted interval was cut at 0", "1"),
+    "verdict": Variable(_HEADLINE_DIMS, "U", "what the cell shows", ""),
+    "verdict_reason": Variable(_HEADLINE_DIMS, "U", "why there is no direction; else empty", ""),
+    "tie_inflation": Variable(_HEADLINE_DIMS, "f", "pairs found / pairs asked for", "1"),
+    "std_error_by": Variable(
+        (*_HEADLINE_DIMS, "variance"), "f", "standard error by variance family", "outcome"
+    ),
+    "mde": Variable(_HEADLINE_DIMS, "f", "smallest detectable gap", "outcome", optional=True),
+    "mde_adjusted": Variable(
+        _HEADLINE_DIMS, "f", "smallest detectable gap, adjusted", "outcome", optional=True
+    ),
+    "variance_from": Variable(
+        _HEADLINE_DIMS, "U", "variance family that was largest", "", optional=True
+    ),
+    "share_items": Variable(
+        _HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
+    ),
+}
+
+CURVE: dict[str, Variable] = {
+    **_shared(_CURVE_DIMS),
+    "band_low": Variable(
+        _CURVE_DIMS, "f", "lower end of the band over epsilon", "outcome", optional=True
+    ),
+    "band_high": Variable(
+        _CURVE_DIMS, "f", "upper end of the band over epsilon", "outcome", optional=True
+    ),
+}
+
+_FAMILIES = ("naive", "query", "item", "dyad", "item_query")
+_SQUARES = {
+    "cc": ("sum of squared pair counts", "1"),
+    "cu": ("sum of pair count times centred sum", "outcome"),
+    "uu": ("sum of squared centred sums", "outcome^2"),
+}
+
+MOMENTS: dict[str, Variable] = {
+    "pairs": Variable(_MOMENT_DIMS, "i", "pairs up to the bin", "1"),
+    "queries": Variable(_MOMENT_DIMS, "i", "queries with a pair up to the bin", "1"),
+    "clusters": Variable(_MOMENT_DIMS, "i", "units with a pair up to the bin", "1"),
+    "items": Variable(_MOMENT_DIMS, "i", "items in a pair up to the bin", "1"),
+    "edges": Variable(("scoring_rule", "group", "bin"), "f", "right end of the bin", "score"),
+    "center": Variable(("scoring_rule", "group"), "f", "number the sums are centred at", "outcome"),
+    **{
+        f"{family}_{square}": Variable(
+            _MOMENT_DIMS, "f", f"{meaning} over {family} clusters", units, optional=True
+        )
+        for family in _FAMILIES
+        for square, (meaning, units) in _SQUARES.items()
+    },
+}
+
+
+def headline_dataset(
+    groups: Sequence[str],
+    rules: Sequence[str],
+    modes: Sequence[str],
+    cells: Cells,
+    attrs: Mapping[str, object] | None = None,
+) -> xr.Dataset:
+    """Label the headline.
+
+    Parameters
+    ----------
+    groups, rules, modes : sequence of str
+        The labels of the three dims.
+    cells : mapping of str to array
+        Variable name to an array of shape (group, rule, mode). ``std_error_by`` is a mapping of
+        variance family to such an array.
+    attrs : mapping, optional
+        Numbers and texts.
+
+    Returns
+    -------
+    xarray.Dataset
+    """
+    labels: dict[str, NDArray[Any]] = {
+        "group": text(groups),
+        "scoring_rule": text(rules),
+        "pairing_mode": text(modes),
+    }
+    arrays: dict[str, ArrayLike] = {}
+    for name, value in cells.items():
+        if isinstance(value, Mapping):
+            families = [family for family in VARIANCES if family in value]
+            _refuse_unknown(name, value, VARIANCES)
+            labels["variance"] = text(families)
+            arrays[name] = np.stack([np.asarray(value[f], float) for f in families], axis=-1)
+        else:
+            arrays[name] = value
+    return check_headline(_build("headline", HEADLINE, labels, arrays, attrs))
+
+
+def curve_dataset(
+    groups: Sequence[str],
+    epsilon: ArrayLike,
+    rules: Sequence[str],
+    modes: Sequence[str],
+    cells: Mapping[str, ArrayLike],
+    attrs: Mapping[str, object] | None = None,
+) -> xr.Dataset:
+    """Label the curve; each array of ``cells`` has shape (group, epsilon, rule, mode)."""
+    labels = {
+        "group": text(groups),
+        "epsilon": np.asarray(epsilon, dtype=np.float64),
+        "scoring_rule": text(rules),
+        "pairing_mode": text(modes),
+    }
+    return check_curve(_build("curve", CURVE, labels, cells, attrs))
+
+
+def moments_dataset(
+    groups: Sequence[str],
+    rules: Sequence[str],
+    modes: Sequence[str],
+    cells: Mapping[str, ArrayLike],
+    attrs: Mapping[str, object] | None = None,
+) -> xr.Dataset:
+    """Label the sums an audit is made from; arrays of ``cells`` have the dims of ``MOMENTS``."""
+    labels = {"scoring_rule": text(rules), "pairing_mode": text(modes), "group": text(groups)}
+    return check_moments(_build("moments", MOMENTS, labels, cells, attrs))
+
+
+def check_headline(ds: xr.Dataset) -> xr.Dataset:
+    """Return ``ds`` if it keeps to ``HEADLINE``; otherwise raise an error naming the variable."""
+    _check("headline", HEADLINE, ds)
+    _check_modes("headline", ds)
+    _refuse_unknown("headline.variance", ds["variance"].values.tolist(), VARIANCES)
+    _refuse_unknown("headline.verdict", np.unique(ds["verdict"].values).tolist(), VERDICTS)
+    _check_empty_cells("headline", ds)
+    return ds
+
+
+def check_curve(ds: xr.Dataset) -> xr.Dataset:
+    """Return ``ds`` if it keeps to ``CURVE``; otherwise raise an error naming the variable."""
+    _check("curve", CURVE, ds)
+    _check_modes("curve", ds)
+    grid = ds["epsilon"].values
+    if grid.dtype != np.float64 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
+        raise MpcError("curve.epsilon must be finite float64 numbers in ascending order.")
+    _check_empty_cells("curve", ds)
+    return ds
+
+
+def check_moments(ds: xr.Dataset) -> xr.Dataset:
+    """Return ``ds`` if it keeps to ``MOMENTS``; otherwise raise an error naming the variable."""
+    _check("moments", MOMENTS, ds)
+    _check_modes("moments", ds)
+    return ds
+
+
+def text(values: ArrayLike) -> NDArray[np.str_]:
+    """Return values as numpy text of the smallest width, the one form that files give back."""
+    array = np.asarray(values)
+    flat = np.array([str(value) for value in array.ravel().tolist()], dtype=np.str_)
+    return flat.reshape(array.shape)
+
+
+def clean_attrs(attrs: Mapping[Any, object] | None) -> dict[str, Attribute]:
+    """Return attributes as plain numbers and texts, the only kinds that netCDF keeps."""
+    return {str(name): _clean(str(name), value) for name, value in (attrs or {}).items()}
+
+
+def _clean(name: str, value: object) -> Attribute:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float | str):
+        raise MpcError(
+            f"Attribute {name!r} must be a number or text, not {type(plain).__name__}; "
+            "write options as one JSON text."
+        )
+    return plain
+
+
+def _build(
+    part: str,
+    schema: Mapping[str, Variable],
+    labels: Mapping[str, NDArray[Any]],
+    cells: Mapping[str, ArrayLike],
+    attrs: Mapping[str, object] | None,
+) -> xr.Dataset:
+    _refuse_unknown(part, cells, schema)
+    data = {
+        name: (
+            variable.dims,
+            _cast(f"{part}.{name}", variable, cells[name], labels),
+            _note(variable),
+        )
+        for name, variable in schema.items()
+        if name in cells
+    }
+    return xr.Dataset(data, coords=dict(labels), attrs=clean_attrs(attrs))
+
+
+def _note(variable: Variable) -> dict[str, str]:
+    return {"long_name": variable.meaning, "units": variable.units}
+
+
+def _cast(
+    name: str, variable: Variable, value: ArrayLike, labels: Mapping[str, NDArray[Any]]
+) -> NDArray[Any]:
+    array = text(value) if variable.kind == "U" else np.asarray(value)
+    allowed = {"f": "fiu", "i": "iu", "b": "b", "U": "U"}[variable.kind]
+    if array.dtype.kind not in allowed:
+        raise MpcError(f"{name} must be {_KINDS[variable.kind]}, not {array.dtype}.")
+    shape = tuple(labels[dim].size if dim in labels else -1 for dim in variable.dims)
+    if array.ndim != len(shape) or any(
+        want not in (-1, got) for want, got in zip(shape, array.shape, strict=True)
+    ):
+        raise MpcError(
+            f"{name} must have dims ({', '.join(variable.dims)}) of sizes {shape}, "
+            f"not an array of shape {array.shape}."
+        )
+    if variable.kind == "U":
+        return array
+    return np.ascontiguousarray(array, dtype=_KINDS[variable.kind]).reshape(array.shape)
+
+
+def _check(part: str, schema: Mapping[str, Variable], ds: xr.Dataset) -> None:
+    _refuse_unknown(part, [str(name) for name in ds.data_vars], schema)
+    for name, variable in schema.items():
+        if name in ds.data_vars:
+            _check_variable(f"{part}.{name}", variable, ds[name])
+        elif not variable.optional:
+            raise MpcError(f"{part}.{name} is missing; it must have dims {variable.dims}.")
+    for dim in ("group", "scoring_rule", "pairing_mode"):
+        _check_labels(f"{part}.{dim}", ds, dim)
+    clean_attrs(ds.attrs)
+
+
+def _check_variable(name: str, variable: Variable, array: xr.DataArray) -> None:
+    if array.dims != variable.dims:
+        raise MpcError(f"{name} must have dims {variable.dims}, not {array.dims}.")
+    wanted = _KINDS[variable.kind]
+    if array.dtype.kind != "U" if variable.kind == "U" else array.dtype != np.dtype(wanted):
+        raise MpcError(f"{name} must be {wanted}, not {array.dtype}.")
+    if variable.kind == "i" and (array.values < 0).any():
+        raise MpcError(f"{name} must be a count, 0 or more, but holds {array.values.min()}.")
+
+
+def _check_labels(name: str, ds: xr.Dataset, dim: str) -> None:
+    if dim not in ds.coords or ds[dim].dtype.kind != "U":
+        raise MpcError(f"{name} must be a coordinate of numpy text (<U).")
+    labels = ds[dim].values
+    if np.unique(labels).size != labels.size:
+        raise MpcError(f"{name} must hold each label once, but some label occurs twice.")
+
+
+def _check_modes(part: str, ds: xr.Dataset) -> None:
+    _refuse_unknown(f"{part}.pairing_mode", ds["pairing_mode"].values.tolist(), PAIRING_MODES)
+
+
+def _check_empty_cells(part: str, ds: xr.Dataset) -> None:
+    empty = ds["n_pairs"].values == 0
+    for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
+        if not np.isnan(ds[name].values[empty]).all():
+            raise MpcError(f"{part}.{name} must be NaN where there is no pair.")
+
+
+def _refuse_unknown(part: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            raise MpcError(f"{part} takes no {name!r}.{near_match(name, known)}")
