@@ -134,10 +134,9 @@ def _mean_outcome(slope: NDArray[np.float64], score: NDArray[np.float64]) -> NDA
 
 def _mean_outcome_to(slope: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
     """Integrate the mean outcome over scores from 0 to ``end``."""
-    low = np.minimum(end, 0.5)
-    high = np.maximum(end, 0.5)
-    upper: NDArray[np.float64] = (high - 0.5) - (2 - slope) * (0.125 - (1 - high) ** 2 / 2)
-    return upper + slope * low**2 / 2
+    low, high = np.clip(end, 0, 0.5), np.clip(end, 0.5, 1)
+    upper = (high - 0.5) - (2 - slope) * (0.125 - (1 - high) * (1 - high) / 2)
+    return slope * low * low / 2 + upper
 
 
 def _nodes(epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,0 +1,41 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Language and text of each fenced block, in order."""
+    return BLOCK.findall(README.read_text("utf-8"))
+
+
+def test_every_python_block_runs_and_prints_what_the_next_block_shows():
+    found = blocks()
+    namespace: dict[str, object] = {}
+    shown = 0
+    for (language, code), (after, expected) in zip(found, [*found[1:], ("", "")], strict=True):
+        if language == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, "README.md", "exec"), namespace)
+            if after == "text":
+                assert printed.getvalue().strip() == expected.strip()
+                shown += 1
+    assert shown >= 1
+
+
+def test_the_two_commands_are_there():
+    shell = "".join(text for language, text in blocks() if language == "sh")
+    assert "pip install . && mpc-lab demo" in shell
+    assert 'pip install ".[test]" && pytest' in shell
+
+
+def test_it_promises_no_fairness():
+    assert "fair model" not in README.read_text("utf-8").lower()
