@@ -1,0 +1,12 @@
+"""A log becomes a `Ranking`: columns are read, checked once, and kept as plain arrays.
+
+Strict core, lenient door: any table comes in here, and no room below checks types again.
+This room may import narwhals, numpy, pandas and `mpc_lab.errors`, and nothing else of mpc_lab.
+"""
+
+from __future__ import annotations
+
+from mpc_lab.ranking.names import ColumnNames
+from mpc_lab.ranking.ranking import Ranking, as_ranking
+
+__all__ = ["ColumnNames", "Ranking", "as_ranking"]

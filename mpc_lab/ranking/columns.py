@@ -1,0 +1,160 @@
+"""One column of any frame becomes a plain array: numbers as float64, labels as dense codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError
+from mpc_lab.ranking.table import Series
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+Objects: TypeAlias = NDArray[np.object_]
+
+_NUMBERS_AS_OBJECTS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Labels as whole numbers 0, 1, … in the order in which they first appear."""
+
+    codes: Ints
+    labels: Objects
+
+    def first_rows(self) -> Ints:
+        """Return the row in which each label appears first."""
+        # Codes are numbered by first appearance, so a new label is a new running maximum.
+        return np.flatnonzero(np.diff(np.maximum.accumulate(self.codes), prepend=-1))
+
+
+def object_array(values: Iterable[Any], count: int) -> Objects:
+    """Return an array of objects; tuples stay one object each."""
+    return np.fromiter(values, dtype=object, count=count)
+
+
+def numbers(series: Series, what: str) -> Floats:
+    """Return a new float64 array with NaN for missing values."""
+    try:
+        values = _pandas_numbers(series.to_native()) if _is_pandas(series) else _numbers(series)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise MpcError(
+            f"{what} must hold numbers, but some value does not fit a float64 ({error}): "
+            "convert the column first."
+        ) from error
+    if values is None:
+        raise MpcError(
+            f"{what} must hold numbers, but it holds {_kind(series)}: convert it first, "
+            "for example with pandas.to_numeric or a cast to Float64."
+        )
+    return values
+
+
+def _is_pandas(series: Series) -> bool:
+    return series.implementation.is_pandas()
+
+
+def _numbers(series: Series) -> Floats | None:
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    return np.full(len(series), np.nan) if series.null_count() == len(series) else None
+
+
+def is_object(values: pd.Series[Any]) -> bool:
+    """Whether a pandas column holds plain Python objects."""
+    return bool(values.dtype == np.dtype(object))
+
+
+def _pandas_numbers(values: pd.Series[Any]) -> Floats | None:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = _pandas_numbers(pd.Series(dtype.categories))
+        return None if categories is None else np.append(categories, np.nan)[values.cat.codes]
+    if is_object(values):
+        if pd.api.types.infer_dtype(values, skipna=True) not in _NUMBERS_AS_OBJECTS:
+            return None
+        present = values.notna().to_numpy()
+        found = np.full(len(values), np.nan)
+        found[present] = values.to_numpy()[present].astype(np.float64)
+        return found
+    if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+        return None
+    # A copy: to_numpy may be a view of the caller's memory, and read-only.
+    return np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _kind(series: Series) -> str:
+    if is_text(series):
+        return "text"
+    if _is_pandas(series) and is_object(series.to_native()):
+        return f"Python objects ({pd.api.types.infer_dtype(series.to_native(), skipna=True)})"
+    if _is_pandas(series):
+        return str(series.to_native().dtype)
+    return str(series.dtype)
+
+
+def is_text(series: Series) -> bool:
+    """Whether every value that is there is a text."""
+    if not _is_pandas(series):
+        return isinstance(series.dtype, nw.String | nw.Categorical | nw.Enum)
+    native = series.to_native()
+    values = native.cat.categories if isinstance(native.dtype, pd.CategoricalDtype) else native
+    return pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
+
+
+def is_missing(series: Series) -> Bools:
+    """Return where a value is null, None or NaN."""
+    if series.dtype.is_float():
+        return np.isnan(numbers(series, "The column"))
+    if _is_pandas(series):
+        return np.asarray(series.to_native().isna(), dtype=np.bool_)
+    if not series.null_count():
+        return np.zeros(len(series), dtype=np.bool_)
+    return np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+
+
+def encode(series: Series, what: str) -> Codes:
+    """Return the codes of a column that has no missing value."""
+    try:
+        if _is_pandas(series):
+            codes, uniques = pd.factorize(series.to_native())
+            return Codes(codes.astype(np.int64), object_array(uniques.tolist(), len(uniques)))
+        codes, _ = pd.factorize(_stand_ins(series))
+    except (TypeError, NotImplementedError) as error:
+        raise MpcError(
+            f"{what} must hold values that can be compared and hashed, but it holds "
+            f"{_kind(series)}: convert them to text or whole numbers."
+        ) from error
+    coded = Codes(codes.astype(np.int64), np.empty(0, dtype=object))
+    first = coded.first_rows()
+    return Codes(coded.codes, object_array(series[first].to_list(), len(first)))
+
+
+def _stand_ins(series: Series) -> NDArray[Any]:
+    """Return a number for each row, the same for equal values, without visiting rows in Python."""
+    if series.dtype.is_numeric() and not series.dtype.is_decimal():
+        return series.to_numpy()
+    if series.implementation.is_pyarrow():
+        chunks = series.to_native().dictionary_encode().unify_dictionaries().chunks
+        return np.concatenate([np.empty(0, np.int32), *(chunk.indices for chunk in chunks)])
+    numbered = series.alias("label").to_frame().with_row_index("row")
+    return numbered.select(nw.col("row").min().over("label")).get_column("row").to_numpy()
+
+
+def combine(parts: list[Codes]) -> Codes:
+    """Return the codes of several columns taken together; a label is a tuple."""
+    codes = parts[0].codes
+    for part in parts[1:]:
+        # Both factors are at most the number of rows, so the product fits 63 bits.
+        codes = pd.factorize(codes * len(part.labels) + part.codes)[0].astype(np.int64)
+    first = Codes(codes, parts[0].labels).first_rows()
+    labels = zip(*(part.labels[part.codes[first]] for part in parts), strict=True)
+    return Codes(codes, object_array(labels, len(first)))

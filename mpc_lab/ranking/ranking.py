@@ -1,0 +1,295 @@
+"""The `Ranking`: a checked log as plain arrays."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Hashable
+from typing import Any, overload
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.ranking.columns import Bools, Codes, Floats, Ints, Objects
+from mpc_lab.ranking.groups import Masks
+from mpc_lab.ranking.names import ColumnNames, one_name, one_or_more
+from mpc_lab.ranking.reading import Rows, read_rows
+from mpc_lab.ranking.table import get_column, open_table, pandas_frame, take_rows
+
+_REQUIRED = ("query", "score", "outcome", "group")
+
+
+class Ranking:
+    """Rows of a ranking log, checked once and kept as plain arrays.
+
+    One row is an item shown for a query, with the score it was ranked by and the outcome it had.
+    The rows keep the order in which they came, and the table they came from is never modified.
+
+    Parameters
+    ----------
+    frame : table or dict of arrays
+        A pandas, polars or pyarrow table, any other eager frame narwhals knows, or a dict of
+        one-dimensional arrays.
+    query : column or list of columns
+        What a ranked list belongs to. Pairs are made within a query.
+    score, outcome : column
+        Numbers or booleans. They are kept as float64; float32 is widened exactly.
+    group : column or list of columns
+        A column of labels; a column of lists of labels; or a list of boolean columns, each of
+        which is a group. The name of a group is ``str(label)``. Empty text, an empty list or null
+        is in no group. Categories that are declared (pandas categorical, polars ``Enum``, a
+        pyarrow dictionary) are groups even if no row has them. One boolean column given by its
+        name alone is a column of labels, with the groups ``"False"`` and ``"True"``.
+    item : column, optional
+        What was ranked; at most once in a query. Without it items cannot be recognised in several
+        queries.
+    unit : column, optional
+        A coarser cluster that each query lies in, such as the user of a request.
+    group_sep : str, optional
+        Split the text of `group` by this separator. Space around a label and blank labels are
+        left out.
+    position : column, optional
+        Logged position, 1 = top: whole numbers, different within a query.
+    segment : column, optional
+        A label of the query, such as a country.
+    missing : {"raise", "drop"}
+        What to do with a row in which any of the columns above but `group` is null or NaN.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        Names of the groups, sorted.
+    n_rows, n_queries, n_items, n_units : int
+        Sizes; ``n_items`` is 0 without `item`, ``n_units`` is ``n_queries`` without `unit`.
+    dropped : int
+        Rows left out by ``missing="drop"``.
+    columns : ColumnNames
+        Which column plays which part.
+    query_code, item_code, unit_code : int64 array
+        Ids as 0, 1, … in order of first appearance; None for a part that was not given.
+    score, outcome : float64 array
+    masks : uint64 array, words × rows
+        Bit ``g % 64`` of ``masks[g // 64, row]`` says whether the row is in ``groups[g]``.
+    position, segment_code : int64 array or None
+    segments : tuple of str
+        Names of the segments, sorted; ``segment_code`` counts in this order.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> log = {
+    ...     "user": [1, 1, 2, 2],
+    ...     "movie": ["Heat", "Alien", "Heat", "Up"],
+    ...     "score": [0.9, 0.8, 0.7, 0.6],
+    ...     "rating": [3, 5, 4, 4],
+    ...     "genres": ["Action|Crime", "Horror", "Action|Crime", ""],
+    ... }
+    >>> columns = dict(query="user", item="movie", score="score", outcome="rating")
+    >>> ranking = mpc.Ranking(log, **columns, group="genres", group_sep="|")
+    >>> ranking.groups
+    ('Action', 'Crime', 'Horror')
+    >>> ranking.member("Action")
+    array([ True, False,  True, False])
+    """
+
+    columns: ColumnNames
+    groups: tuple[str, ...]
+    segments: tuple[str, ...]
+    dropped: int
+    query_code: Ints
+    item_code: Ints | None
+    unit_code: Ints | None
+    segment_code: Ints | None
+    position: Ints | None
+    score: Floats
+    outcome: Floats
+    masks: Masks
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        query: Any,
+        score: Hashable,
+        outcome: Hashable,
+        group: Any,
+        item: Hashable | None = None,
+        unit: Hashable | None = None,
+        group_sep: str | None = None,
+        position: Hashable | None = None,
+        segment: Hashable | None = None,
+        missing: str = "raise",
+    ) -> None:
+        if missing not in ("raise", "drop"):
+            raise MpcError(f'missing must be "raise" or "drop", but {missing!r} came.')
+        table = open_table(frame)
+        self.columns = ColumnNames(
+            query=one_or_more(query, "query"),
+            score=one_name(score, "score"),
+            outcome=one_name(outcome, "outcome"),
+            group=one_or_more(group, "group"),
+            item=item,
+            unit=unit,
+            group_sep=group_sep,
+            position=position,
+            segment=segment,
+        )
+        self._keep(read_rows(table, self.columns, drop=missing == "drop"))
+
+    def _keep(self, rows: Rows) -> None:
+        self._table = rows.table
+        self.dropped = rows.dropped
+        self.query_code, self._query_labels = rows.query.codes, rows.query.labels
+        self.item_code, self._item_labels = _codes_and_labels(rows.item)
+        self.unit_code, self._unit_labels = _codes_and_labels(rows.unit)
+        self.segment_code, segments = _codes_and_labels(rows.segment)
+        self.segments = tuple(segments)
+        self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
+        self.groups, self.masks = rows.membership.groups, rows.membership.masks
+        self._fingerprint: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.score)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self._query_labels)
+
+    @property
+    def n_items(self) -> int:
+        """Number of different items; 0 without an item column."""
+        return len(self._item_labels)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; the number of queries without a unit column."""
+        return self.n_queries if self.unit_code is None else len(self._unit_labels)
+
+    def group_index(self, group: str) -> int:
+        """Return the place of a group in `groups`."""
+        try:
+            return self.groups.index(group)
+        except ValueError:
+            hint = near_match(group, self.groups)
+            raise MpcError(f"There is no group {group!r} in this ranking.{hint}") from None
+
+    def member(self, group: str) -> Bools:
+        """Return which rows are in a group."""
+        index = self.group_index(group)
+        bit = np.uint64(1) << np.uint64(index % 64)
+        inside: Bools = self.masks[index // 64] & bit != 0
+        return inside
+
+    def column(self, name: Hashable) -> NDArray[Any]:
+        """Return any column of the table the rows came from, as an array of its own."""
+        return np.array(get_column(self._table, name, "a column").to_numpy())
+
+    def query_labels(self, codes: ArrayLike) -> Objects:
+        """Return the ids of queries as they came; a tuple each where query has several columns."""
+        return self._query_labels[np.asarray(codes, dtype=np.int64)]
+
+    def item_labels(self, codes: ArrayLike) -> Objects:
+        """Return the ids of items as they came."""
+        if self.item_code is None:
+            raise MpcError("Items have no names without an item column: pass item= to Ranking.")
+        return self._item_labels[np.asarray(codes, dtype=np.int64)]
+
+    def subset(self, keep: ArrayLike) -> Ranking:
+        """Return the rows where `keep` is true, with the same groups and segments.
+
+        Ids are numbered anew, so that codes of the subset are dense.
+        """
+        wanted = np.asarray(keep)
+        if wanted.dtype != np.bool_ or wanted.shape != (self.n_rows,) or not wanted.any():
+            raise MpcError(
+                f"keep must be {self.n_rows:,} booleans, at least one of them true, but "
+                f"{wanted.dtype} of shape {wanted.shape} came, {int(np.sum(wanted != 0))} true."
+            )
+        rows = np.flatnonzero(wanted)
+        part = copy.copy(self)
+        part._table = take_rows(self._table, rows)
+        part._fingerprint = None
+        part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
+        part.item_code, part._item_labels = _renumber(self.item_code, self._item_labels, rows)
+        part.unit_code, part._unit_labels = _renumber(self.unit_code, self._unit_labels, rows)
+        part.segment_code = None if self.segment_code is None else self.segment_code[rows]
+        part.position = None if self.position is None else self.position[rows]
+        part.score, part.outcome = self.score[rows], self.outcome[rows]
+        part.masks = np.take(self.masks, rows, axis=1)
+        return part
+
+    def fingerprint(self) -> str:
+        """Return a hash of the rows in their order; how ids are spelt does not count."""
+        if self._fingerprint is None:
+            digest = hashlib.sha256(repr((self.groups, self.segments)).encode())
+            for part in (
+                self.query_code,
+                self.item_code,
+                self.unit_code,
+                self.segment_code,
+                self.position,
+                self.score,
+                self.outcome,
+                self.masks,
+            ):
+                digest.update(b"none" if part is None else np.ascontiguousarray(part).data)
+            self._fingerprint = digest.hexdigest()
+        return self._fingerprint
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows as pandas: all columns of the table they came from, after drops."""
+        return pandas_frame(self._table)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        sizes = [f"{self.n_rows:,} rows", f"{self.n_queries:,} queries"]
+        if self.item_code is not None:
+            sizes.append(f"{self.n_items:,} items")
+        if self.unit_code is not None:
+            sizes.append(f"{self.n_units:,} units")
+        sizes.append(f"{len(self.groups):,} groups")
+        if self.dropped:
+            sizes.append(f"{self.dropped:,} rows dropped")
+        named = ", ".join(f"{role}={name!r}" for role, name in self.columns.given().items())
+        return f"<Ranking: {', '.join(sizes)}; {named}>"
+
+
+def _codes_and_labels(found: Codes | None) -> tuple[Ints | None, Objects]:
+    return (None, np.empty(0, dtype=object)) if found is None else (found.codes, found.labels)
+
+
+@overload
+def _renumber(codes: Ints, labels: Objects, rows: Ints) -> tuple[Ints, Objects]: ...
+@overload
+def _renumber(codes: Ints | None, labels: Objects, rows: Ints) -> tuple[Ints | None, Objects]: ...
+def _renumber(codes: Ints | None, labels: Objects, rows: Ints) -> tuple[Ints | None, Objects]:
+    if codes is None:
+        return None, labels
+    renumbered, kept = pd.factorize(codes[rows])
+    return renumbered.astype(np.int64), labels[kept]
+
+
+def as_ranking(data: Any, **columns: Any) -> Ranking:
+    """Return `data` if it is a `Ranking`, else make one of it with the keywords of `Ranking`."""
+    given = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(data, Ranking):
+        if given:
+            raise MpcError(
+                f"A Ranking knows its columns already, but {', '.join(given)} came too: "
+                "leave the keywords out, or pass the table itself."
+            )
+        return data
+    absent = [name for name in _REQUIRED if name not in given]
+    if absent:
+        raise MpcError(
+            f"A table needs the names of its columns, but {', '.join(absent)} "
+            f"{'is' if len(absent) == 1 else 'are'} not given: pass {absent[0]}=, or a Ranking."
+        )
+    return Ranking(data, **given)
