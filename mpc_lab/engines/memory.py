@@ -1,0 +1,65 @@
+"""Walk a log that is in memory, block by block, on as many threads as there are cores."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.log import Log
+
+Result = TypeVar("Result")
+
+
+def n_threads() -> int:
+    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are."""
+    wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
+    if not wanted:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not wanted.isdigit() or int(wanted) < 1:
+        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1, not {wanted!r}.")
+    return int(wanted)
+
+
+class MemoryWalk:
+    """A `Walk` over the blocks of one log.
+
+    Blocks are added in their order whatever the number of threads, so the bits of every sum are
+    the same. Ctrl-C is seen between blocks.
+    """
+
+    def __init__(self, log: Log, progress: Callable[[str, int], Any] | None = None) -> None:
+        self.log = log
+        self.blocks = log.blocks
+        self.progress = progress
+
+    def __call__(self, task: Callable[[Log, int, int], Result], label: str) -> Iterator[Result]:
+        """Yield what the task returns for each block, in order."""
+        done = self.progress(label, len(self.blocks)) if self.progress else None
+        for result in self._results(task):
+            if done:
+                done()
+            yield result
+
+    def _results(self, task: Callable[[Log, int, int], Result]) -> Iterator[Result]:
+        threads = min(n_threads(), len(self.blocks))
+        if threads <= 1:
+            for first, last in self.blocks:
+                yield task(self.log, first, last)
+            return
+        # A few blocks ahead and no more, so that results waiting for their turn stay few.
+        ahead: deque[Future[Result]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for first, last in self.blocks:
+                    ahead.append(pool.submit(task, self.log, first, last))
+                    if len(ahead) > 2 * threads:
+                        yield ahead.popleft().result()
+                while ahead:
+                    yield ahead.popleft().result()
+            finally:
+                for waiting in ahead:
+                    waiting.cancel()

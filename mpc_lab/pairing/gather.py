@@ -1,0 +1,142 @@
+"""From the blocks of a log to moments: lay out bins, sweep, add, cumulate."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_lab.pairing.log import Floats, Ints, Log
+from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.sweep import (
+    CC,
+    CLUSTERS,
+    CU,
+    NO_BIN,
+    PAIRS,
+    QUERIES,
+    SQUARES,
+    SUM,
+    UU,
+    Bins,
+    Bookings,
+    FirstBins,
+    sweep_both_sides,
+    sweep_neighbours,
+)
+from mpc_lab.pairing.walk import Walk
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which bins a sweep books in, for up to 64 groups.
+
+    Attributes
+    ----------
+    word : int
+        Which word of the masks.
+    edges : float64 array (group, bin)
+        The thresholds of each group, ascending.
+    center : float64 array (group,)
+        Near the mean difference of each group.
+    """
+
+    word: int
+    edges: Floats
+    center: Floats
+
+    @property
+    def all_edges(self) -> Floats:
+        """All thresholds of all groups, ascending."""
+        return np.unique(self.edges)
+
+    @property
+    def local(self) -> Bins:
+        """The bin of each group for a gap just up to each of all edges; -1: beyond the last."""
+        every = self.all_edges
+        bins = np.empty((len(every), len(self.edges)), dtype=np.int32)
+        for g, own in enumerate(self.edges):
+            bins[:, g] = np.searchsorted(own, every, side="left")
+        bins[bins == self.edges.shape[1]] = -1
+        return bins
+
+
+def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Moments:
+    """Sweep a log once.
+
+    Returns
+    -------
+    Moments
+        Of the modes ``matched`` and ``mirrored``, or of ``adjacent`` alone.
+    """
+    n_groups, n_bins = layout.edges.shape
+    n_modes = 1 if adjacent else 2
+    tables = _FirstBins(n_items, n_modes * n_groups)
+    every, local = layout.all_edges, layout.local
+
+    def task(log: Log, first: int, last: int) -> Bookings:
+        to = Bookings(
+            np.zeros((n_modes * n_groups, n_bins, 3), dtype=np.int64),
+            np.zeros((n_modes * n_groups, n_bins, 5)),
+            tables.mine(),
+        )
+        rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
+        bins = (every, local, layout.center, first, last, to)
+        if adjacent:
+            sweep_neighbours(*rows, log.below, *bins)
+        else:
+            sweep_both_sides(*rows, *bins)
+        return to
+
+    counts = np.zeros((n_modes * n_groups, n_bins, 3), dtype=np.int64)
+    sums = np.zeros((n_modes * n_groups, n_bins, 5))
+    for part in walk(task, "sweeping"):
+        counts += part.counts
+        sums += part.sums
+    shape = (n_modes, n_groups, n_bins)
+    return _cumulated(layout, counts.reshape(*shape, 3), sums.reshape(*shape, 5), tables.items(n_bins))
+
+
+def _cumulated(layout: Layout, counts: Ints, sums: Floats, items: Ints) -> Moments:
+    counts, sums = np.cumsum(counts, axis=2), np.cumsum(sums, axis=2)
+    pairs = counts[..., PAIRS]
+    return Moments(
+        edges=layout.edges,
+        center=layout.center,
+        pairs=pairs,
+        queries=counts[..., QUERIES],
+        clusters=counts[..., CLUSTERS],
+        items=items.reshape(pairs.shape),
+        by={
+            "naive": Quadratic(pairs.astype(float), sums[..., SUM], sums[..., SQUARES]),
+            "query": Quadratic(sums[..., CC], sums[..., CU], sums[..., UU]),
+        },
+    )
+
+
+class _FirstBins:
+    """One table a thread, because lowering an entry is not safe from two threads at once."""
+
+    def __init__(self, n_items: int, n_slots: int) -> None:
+        self.shape = (n_items, n_slots)
+        self.local = threading.local()
+        self.tables: list[FirstBins] = []
+
+    def mine(self) -> FirstBins:
+        """Return the table of this thread."""
+        if not hasattr(self.local, "table"):
+            self.local.table = np.full(self.shape, NO_BIN, dtype=np.uint16)
+            self.tables.append(self.local.table)
+        return self.local.table  # type: ignore[no-any-return]
+
+    def items(self, n_bins: int) -> Ints:
+        """Return how many items of each slot have a pair up to each bin."""
+        n_items, n_slots = self.shape
+        found = np.zeros((n_slots, n_bins), dtype=np.int64)
+        if self.tables and n_items:
+            first = np.minimum.reduce(self.tables)
+            for slot in range(n_slots):
+                seen = first[:, slot]
+                found[slot] = np.bincount(seen[seen < n_bins], minlength=n_bins)
+        return np.cumsum(found, axis=1)

@@ -1,0 +1,168 @@
+"""The form of a log that kernels walk: rows sorted by unit, query and score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.pairing.compiling import kernel
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+
+ROWS_IN_A_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Log:
+    """Rows sorted by (unit, query, score), so that a query is a run and a unit a run of queries.
+
+    Read from its end, the run of a query is its ranked list: descending score, a tie in the order
+    of logged positions where there are any, else in the order of the input.
+
+    Attributes
+    ----------
+    units : int64 array, one longer than the number of units
+        Where each unit starts, as an index into `starts`.
+    starts : int64 array, one longer than the number of queries
+        Where each query starts, as an index into the rows.
+    score, outcome : float64 arrays
+    masks : uint64 array (word, row)
+        Group membership, one bit a group.
+    item : int64 array
+        Item codes; empty when items are not known.
+    below : int64 array
+        The row just below this one in the ranked list, or -1.
+    row : int64 array
+        The row of the ranking that stands here.
+    """
+
+    units: Ints
+    starts: Ints
+    score: Floats
+    outcome: Floats
+    masks: Masks
+    item: Ints
+    below: Ints
+    row: Ints
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Runs of whole units of about `ROWS_IN_A_BLOCK` rows; they depend on the data alone."""
+        return block_bounds(self.starts[self.units], ROWS_IN_A_BLOCK)
+
+
+def block_bounds(first_rows: Ints, rows_in_a_block: int) -> list[tuple[int, int]]:
+    """Cut units, given by their first rows, into runs of at least `rows_in_a_block` rows."""
+    n_units = len(first_rows) - 1
+    bounds = [0]
+    while bounds[-1] < n_units:
+        target = first_rows[bounds[-1]] + rows_in_a_block
+        bounds.append(min(n_units, int(np.searchsorted(first_rows, target, side="left"))))
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None = None) -> Log:
+    """Sort a ranking into the form that kernels walk.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    score : float64 array, optional
+        Scores of another rule. The ranked list of the logged scores is the logged positions, where
+        there are any; the ranked list of any other scores is their descending order.
+    masks : uint64 array (word, row), optional
+        Membership in other groups than all of the ranking's.
+    """
+    masks = ranking.masks if masks is None else masks
+    logged = score is None
+    values = ranking.score if score is None else score
+    tie_break = (
+        np.arange(ranking.n_rows - 1, -1, -1)
+        if ranking.position is None
+        else np.argsort(-ranking.position, kind="stable")
+    )
+    code, units = _query_order(ranking)
+    starts = np.zeros(ranking.n_queries + 1, dtype=np.int64)
+    np.cumsum(np.bincount(code, minlength=ranking.n_queries), out=starts[1:])
+    row = np.empty(ranking.n_rows, dtype=np.int64)
+    _place(code, values, tie_break.astype(np.int64), starts, row)
+    item = np.empty(0, dtype=np.int64) if ranking.item_code is None else ranking.item_code[row]
+    if logged and ranking.position is not None:
+        below = _below_by_position(starts, row, ranking.position)
+    else:
+        below = _below_by_score(starts)
+    return Log(
+        units=units,
+        starts=starts,
+        score=values[row],
+        outcome=ranking.outcome[row],
+        masks=masks[:, row],
+        item=item,
+        below=below,
+        row=row,
+    )
+
+
+def select_groups(masks: Masks, chosen: Ints) -> Masks:
+    """Return masks in which group k is the chosen group ``chosen[k]``."""
+    selected = np.zeros((max(1, -(-len(chosen) // 64)), masks.shape[1]), dtype=np.uint64)
+    one = np.uint64(1)
+    for k, g in enumerate(chosen):
+        bit = (masks[g // 64] >> np.uint64(g % 64)) & one
+        selected[k // 64] |= bit << np.uint64(k % 64)
+    return selected
+
+
+def _query_order(ranking: Ranking) -> tuple[Ints, Ints]:
+    """Number the queries so that those of one unit follow each other."""
+    if ranking.unit_code is None:
+        return ranking.query_code, np.arange(ranking.n_queries + 1, dtype=np.int64)
+    unit = np.empty(ranking.n_queries, dtype=np.int64)
+    unit[ranking.query_code] = ranking.unit_code
+    order = np.argsort(unit, kind="stable")
+    number = np.empty(ranking.n_queries, dtype=np.int64)
+    number[order] = np.arange(ranking.n_queries)
+    units = np.zeros(ranking.n_units + 1, dtype=np.int64)
+    np.cumsum(np.bincount(unit, minlength=ranking.n_units), out=units[1:])
+    return number[ranking.query_code], units
+
+
+@kernel
+def _place(code: Ints, score: Floats, visit: Ints, starts: Ints, row: Ints) -> None:
+    """Counting sort by query, then a stable sort by score inside each query."""
+    free = starts[:-1].copy()
+    for r in visit:
+        q = code[r]
+        row[free[q]] = r
+        free[q] += 1
+    for q in range(len(starts) - 1):
+        run = row[starts[q] : starts[q + 1]].copy()
+        order = np.argsort(score[run], kind="mergesort")
+        for k in range(len(run)):
+            row[starts[q] + k] = run[order[k]]
+
+
+def _below_by_score(starts: Ints) -> Ints:
+    below = np.arange(-1, starts[-1] - 1, dtype=np.int64)
+    below[starts[:-1][starts[:-1] < starts[1:]]] = -1
+    return below
+
+
+def _below_by_position(starts: Ints, row: Ints, position: Ints) -> Ints:
+    """Neighbours are rows whose positions differ by exactly 1: a hole in the log separates."""
+    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    here = position[row]
+    order = np.lexsort((here, query))
+    upper, lower = order[:-1], order[1:]
+    touching = (query[upper] == query[lower]) & (here[lower] - here[upper] == 1)
+    below = np.full(len(row), -1, dtype=np.int64)
+    below[upper[touching]] = lower[touching]
+    return below

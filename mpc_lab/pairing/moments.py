@@ -1,0 +1,116 @@
+"""The sums that pass from pairing to inference. They add up: over blocks, machines and days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    r"""What one way of clustering contributes to a variance.
+
+    For clusters :math:`k` with :math:`c_k` pairs and centred sum
+    :math:`U_k = \sum_{p \in k} (d_p - \text{center})`.
+
+    Attributes
+    ----------
+    cc, cu, uu : float64 arrays of one shape
+        :math:`\sum_k c_k^2`, :math:`\sum_k c_k U_k` and :math:`\sum_k U_k^2`.
+    """
+
+    cc: Floats
+    cu: Floats
+    uu: Floats
+
+    def at(self, delta: Floats) -> Floats:
+        r"""Return :math:`\sum_k (U_k - \delta c_k)^2`."""
+        return self.uu - 2 * delta * self.cu + delta**2 * self.cc
+
+    def __add__(self, other: Quadratic) -> Quadratic:
+        return Quadratic(self.cc + other.cc, self.cu + other.cu, self.uu + other.uu)
+
+    def __getitem__(self, key: Any) -> Quadratic:
+        return Quadratic(self.cc[key], self.cu[key], self.uu[key])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over the pairs up to each threshold, with axes (mode, group, threshold).
+
+    Attributes
+    ----------
+    edges : float64 array (group, threshold)
+        The thresholds, ascending within a group.
+    center : float64 array (group,)
+        Subtracted from every difference before it is squared, so that large outcomes do not cancel.
+    pairs, queries, clusters, items : int64 arrays (mode, group, threshold)
+        Pairs; queries, clusters and items with a pair.
+    by : dict of Quadratic
+        ``"naive"``: each pair its own cluster. ``"query"``: clusters are units, or queries.
+    """
+
+    edges: Floats
+    center: Floats
+    pairs: Ints
+    queries: Ints
+    clusters: Ints
+    items: Ints
+    by: dict[str, Quadratic]
+
+    def at(self, index: Ints) -> Moments:
+        """Keep the thresholds ``index[group, k]`` of each group."""
+        group = np.arange(len(self.center))[:, None]
+
+        def pick(values: Any) -> Any:
+            return values[:, group, index]
+
+        return replace(
+            self,
+            edges=self.edges[group, index],
+            pairs=pick(self.pairs),
+            queries=pick(self.queries),
+            clusters=pick(self.clusters),
+            items=pick(self.items),
+            by={
+                name: Quadratic(pick(sums.cc), pick(sums.cu), pick(sums.uu))
+                for name, sums in self.by.items()
+            },
+        )
+
+
+def concatenate(parts: list[Moments], axis: str) -> Moments:
+    """Join moments of other groups or of other modes, on the same number of thresholds."""
+    if len(parts) == 1:
+        return parts[0]
+    along = {"mode": 0, "group": 1}[axis]
+    first = parts[0]
+
+    def join(pick: Any) -> Any:
+        return np.concatenate([pick(part) for part in parts], axis=along)
+
+    def join_groups(pick: Any) -> Any:
+        return np.concatenate([pick(part) for part in parts]) if axis == "group" else pick(first)
+
+    def join_sums(name: str) -> Quadratic:
+        return Quadratic(
+            join(lambda part: part.by[name].cc),
+            join(lambda part: part.by[name].cu),
+            join(lambda part: part.by[name].uu),
+        )
+
+    return Moments(
+        edges=join_groups(lambda part: part.edges),
+        center=join_groups(lambda part: part.center),
+        pairs=join(lambda part: part.pairs),
+        queries=join(lambda part: part.queries),
+        clusters=join(lambda part: part.clusters),
+        items=join(lambda part: part.items),
+        by={name: join_sums(name) for name in first.by},
+    )

@@ -1,0 +1,243 @@
+"""One pass over a log adds up the sums of all groups and all thresholds; no pair is listed.
+
+Gaps are sorted into bins. What a unit adds to a sum of squares up to a threshold changes only at
+bins in which the unit has a pair, so the change is booked there and bins are cumulated at the end.
+A *slot* is one group under one pairing mode.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.pairing.bits import ONE, lowest
+from mpc_lab.pairing.compiling import inlined, kernel
+from mpc_lab.pairing.log import Floats, Ints, Masks
+
+PAIRS, QUERIES, CLUSTERS = 0, 1, 2
+SUM, SQUARES, CC, CU, UU = 0, 1, 2, 3, 4
+NO_BIN = 65535
+
+Bins = NDArray[np.int32]
+FirstBins = NDArray[np.uint16]
+
+
+class Bookings(NamedTuple):
+    """What a sweep adds to.
+
+    Attributes
+    ----------
+    counts : int64 array (slot, bin, 3)
+        Pairs, queries and units that each bin adds.
+    sums : float64 array (slot, bin, 5)
+        The changes of Σx, Σx², and over units of Σc², ΣcU, ΣU²; x the centred difference.
+    first_bin : uint16 array (item, slot)
+        The first bin in which an item has a pair. Without items it has no rows.
+    """
+
+    counts: Ints
+    sums: Floats
+    first_bin: FirstBins
+
+
+class _Scratch(NamedTuple):
+    """The sums of the unit being walked, by slot and bin, and which of them are not zero."""
+
+    c: Ints
+    u: Floats
+    touched: Masks
+    live: NDArray[np.bool_]
+    live_slots: Ints
+    query_bin: Ints
+    query_slots: Ints
+    n_live: Ints
+    n_query: Ints
+
+
+@inlined
+def _scratch(n_slots: int, n_bins: int) -> _Scratch:
+    return _Scratch(
+        np.zeros((n_slots, n_bins), dtype=np.int64),
+        np.zeros((n_slots, n_bins)),
+        np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
+        np.zeros(n_slots, dtype=np.bool_),
+        np.empty(n_slots, dtype=np.int64),
+        np.full(n_slots, n_bins, dtype=np.int64),
+        np.empty(n_slots, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@inlined
+def _book(to: Bookings, scratch: _Scratch, slot: int, b: int, x: float) -> None:
+    """Add one pair to its unit and query."""
+    to.sums[slot, b, SQUARES] += x * x
+    scratch.c[slot, b] += 1
+    scratch.u[slot, b] += x
+    scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
+    if not scratch.live[slot]:
+        scratch.live[slot] = True
+        scratch.live_slots[scratch.n_live[0]] = slot
+        scratch.n_live[0] += 1
+    if b < scratch.query_bin[slot]:
+        if scratch.query_bin[slot] == scratch.c.shape[1]:
+            scratch.query_slots[scratch.n_query[0]] = slot
+            scratch.n_query[0] += 1
+        scratch.query_bin[slot] = b
+
+
+@inlined
+def _see(first_bin: FirstBins, one: int, other: int, slot: int, b: int) -> None:
+    if b < first_bin[one, slot]:
+        first_bin[one, slot] = b
+    if b < first_bin[other, slot]:
+        first_bin[other, slot] = b
+
+
+@inlined
+def _close_query(to: Bookings, scratch: _Scratch) -> None:
+    for k in range(scratch.n_query[0]):
+        slot = scratch.query_slots[k]
+        to.counts[slot, scratch.query_bin[slot], QUERIES] += 1
+        scratch.query_bin[slot] = scratch.c.shape[1]
+    scratch.n_query[0] = 0
+
+
+@inlined
+def _close_unit(to: Bookings, scratch: _Scratch) -> None:
+    """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
+    for k in range(scratch.n_live[0]):
+        slot = scratch.live_slots[k]
+        pairs, total, fresh = 0.0, 0.0, True
+        for word in range(scratch.touched.shape[1]):
+            bits = scratch.touched[slot, word]
+            while bits:
+                b = 64 * word + lowest(bits)
+                bits &= bits - ONE
+                c, u = float(scratch.c[slot, b]), scratch.u[slot, b]
+                to.counts[slot, b, CLUSTERS] += fresh
+                to.counts[slot, b, PAIRS] += scratch.c[slot, b]
+                to.sums[slot, b, SUM] += u
+                to.sums[slot, b, CC] += c * (2 * pairs + c)
+                to.sums[slot, b, CU] += pairs * u + c * total + c * u
+                to.sums[slot, b, UU] += u * (2 * total + u)
+                pairs, total, fresh = pairs + c, total + u, False
+                scratch.c[slot, b] = 0
+                scratch.u[slot, b] = 0.0
+            scratch.touched[slot, word] = np.uint64(0)
+        scratch.live[slot] = False
+    scratch.n_live[0] = 0
+
+
+@kernel
+def sweep_both_sides(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    item: Ints,
+    edges: Floats,
+    local: Bins,
+    center: Floats,
+    first: int,
+    last: int,
+    to: Bookings,
+) -> None:
+    """Add the ``matched`` and ``mirrored`` pairs of the units from `first` to before `last`.
+
+    Slots are the groups under ``matched``, then the groups under ``mirrored``.
+
+    Parameters
+    ----------
+    edges : float64 array (edge,)
+        All thresholds of all groups, ascending.
+    local : int32 array (edge, group)
+        The bin of a group that a gap at most this edge, and above the one before, falls in; -1
+        beyond the group's largest threshold.
+    to : Bookings
+        Added to.
+    """
+    n_groups = len(center)
+    scratch = _scratch(2 * n_groups, to.counts.shape[1])
+    for unit in range(first, last):
+        for q in range(units[unit], units[unit + 1]):
+            for lower in range(starts[q], starts[q + 1]):
+                edge = 0
+                for upper in range(lower + 1, starts[q + 1]):
+                    gap = score[upper] - score[lower]
+                    if gap > edges[-1]:
+                        break
+                    while gap > edges[edge]:
+                        edge += 1
+                    d = outcome[lower] - outcome[upper]
+                    differ = mask[lower] ^ mask[upper]
+                    while differ:
+                        g = lowest(differ)
+                        in_lower = mask[lower] & (ONE << np.uint64(g))
+                        differ &= differ - ONE
+                        b = local[edge, g]
+                        if b < 0:
+                            continue
+                        x = (d if in_lower else -d) - center[g]
+                        # A tie is a pair of both modes.
+                        if in_lower or gap == 0:
+                            _book(to, scratch, g, b, x)
+                            if len(to.first_bin):
+                                _see(to.first_bin, item[lower], item[upper], g, b)
+                        if not in_lower or gap == 0:
+                            _book(to, scratch, n_groups + g, b, x)
+                            if len(to.first_bin):
+                                _see(to.first_bin, item[lower], item[upper], n_groups + g, b)
+            _close_query(to, scratch)
+        _close_unit(to, scratch)
+
+
+@kernel
+def sweep_neighbours(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    item: Ints,
+    below: Ints,
+    edges: Floats,
+    local: Bins,
+    center: Floats,
+    first: int,
+    last: int,
+    to: Bookings,
+) -> None:
+    """Add the ``adjacent`` pairs of the units from `first` to before `last`.
+
+    Slots are the groups; otherwise as `sweep_both_sides`.
+    """
+    scratch = _scratch(len(center), to.counts.shape[1])
+    for unit in range(first, last):
+        for q in range(units[unit], units[unit + 1]):
+            for one in range(starts[q], starts[q + 1]):
+                other = below[one]
+                if other < 0:
+                    continue
+                gap = abs(score[one] - score[other])
+                if gap > edges[-1]:
+                    continue
+                edge = np.searchsorted(edges, gap)
+                d = outcome[one] - outcome[other]
+                differ = mask[one] ^ mask[other]
+                while differ:
+                    g = lowest(differ)
+                    in_one = mask[one] & (ONE << np.uint64(g))
+                    differ &= differ - ONE
+                    b = local[edge, g]
+                    if b < 0:
+                        continue
+                    _book(to, scratch, g, b, (d if in_one else -d) - center[g])
+                    if len(to.first_bin):
+                        _see(to.first_bin, item[one], item[other], g, b)
+            _close_query(to, scratch)
+        _close_unit(to, scratch)

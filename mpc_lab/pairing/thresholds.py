@@ -1,0 +1,116 @@
+"""How close two scores must be: thresholds, and the exact K-th smallest gap behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isfinite
+from numbers import Integral, Real
+
+import numpy as np
+
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.log import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Quantile:
+    r"""The threshold below which a share `p` of a group's ``matched`` pairs lie.
+
+    :math:`\varepsilon` is the K-th smallest gap of the N ``matched`` pairs with no limit on the
+    gap, :math:`K = \max(1, \lceil pN \rceil)` with `p` the decimal number that was written.
+
+    Parameters
+    ----------
+    p : float
+        Above 0, at most 1.
+
+    Examples
+    --------
+    >>> Quantile(0.07).rank(100)
+    7
+    """
+
+    p: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, Real) or isinstance(self.p, bool) or not 0 < self.p <= 1:
+            raise MpcError(f"Quantile(p) takes a number above 0 and at most 1, not {self.p!r}.")
+
+    def rank(self, pairs: int) -> int:
+        """Return K for a group with this many pairs."""
+        return max(1, ceil(Fraction(repr(float(self.p))) * pairs))
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The K-th smallest gap of a group's ``matched`` pairs; the largest where there are fewer.
+
+    Parameters
+    ----------
+    k : int
+        At least 1.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
+            raise MpcError(f"Smallest(K) takes a whole number of at least 1, not {self.k!r}.")
+
+    def rank(self, pairs: int) -> int:
+        """Return K for a group with this many pairs."""
+        return int(self.k)
+
+
+Threshold = Quantile | Smallest | float
+
+
+def as_threshold(value: object) -> Threshold:
+    """Accept a threshold rule or a finite number of at least 0."""
+    if isinstance(value, Quantile | Smallest):
+        return value
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if isfinite(number) and number >= 0:
+            return number
+    raise MpcError(
+        "threshold takes mpc.Quantile(p), mpc.Smallest(K) or a finite number of at least 0, "
+        f"not {value!r}."
+    )
+
+
+_STEPS = ("1", "1.5", "2", "3", "5", "7")
+_POINTS_AT_MOST = 60
+
+
+def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
+    """Return the grid of a curve: round numbers around the headline thresholds.
+
+    Parameters
+    ----------
+    headline : float64 array
+        The thresholds of all cells; NaN where a cell has no pair.
+    tied_pairs : bool
+        Whether any pair is tied: the grid then starts at 0.
+    """
+    positive = headline[headline > 0]
+    if not len(positive):
+        return np.zeros(1)
+    low, high = positive.min() / 10, positive.max() * 10
+    exponents = range(int(np.floor(np.log10(low))) - 2, int(np.ceil(np.log10(high))) + 2)
+    values = np.array([float(f"{step}e{k}") for k in exponents for step in _STEPS])
+    values = values[(values > 0) & np.isfinite(values)]
+    first = max(int(np.searchsorted(values, low, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(values, high, side="left")), len(values) - 1)
+    grid = values[first : last + 1]
+    if tied_pairs:
+        grid = np.concatenate([[0.0], grid])
+    if len(grid) > _POINTS_AT_MOST:
+        grid = grid[np.unique(np.linspace(0, len(grid) - 1, _POINTS_AT_MOST).round().astype(int))]
+    return grid
+
+
+def ranks(threshold: Quantile | Smallest, pairs: Ints) -> Ints:
+    """Return K for each group, limited to the pairs there are."""
+    return np.array([min(threshold.rank(int(n)), int(n)) for n in pairs], dtype=np.int64)
