@@ -1,0 +1,266 @@
+"""``mpc.audit`` against the double loops of the oracle, on random logs full of ties."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import GRID, STEP, awkward, boolean_ranking, logs, ranking_of
+
+import mpc_lab as mpc
+
+MODES = oracle.MODES
+CELL = ("group", "scoring_rule", "pairing_mode")
+COUNTS = ("n_pairs", "n_queries", "n_items")
+NUMBERS = ("std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
+
+calm = settings(
+    deadline=None,
+    max_examples=120,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+few = settings(calm, max_examples=30)
+
+rules = st.one_of(
+    st.sampled_from([0.01, 0.07, 0.3, 0.5, 0.55, 1.0]).map(lambda p: ("quantile", p)),
+    st.integers(1, 3).map(lambda k: ("smallest", k)),
+    st.sampled_from([0, STEP, 0.5]),
+)
+
+
+def threshold_of(rule):
+    if not isinstance(rule, tuple):
+        return rule
+    return {"quantile": mpc.Quantile, "smallest": mpc.Smallest}[rule[0]](rule[1])
+
+
+def audit_of(log, rule=0.5, *, item=True, **options):
+    options = {"cluster": "query", "adjust": "none", "epsilon": GRID} | options
+    return mpc.audit(
+        ranking_of(log, item=item), pairing_modes=MODES, threshold=threshold_of(rule), **options
+    )
+
+
+def arrays(dataset, *dims):
+    return {name: dataset[name].transpose(*dims, ...).values for name in dataset.data_vars}
+
+
+def close(ours, theirs):
+    if math.isnan(theirs) or math.isnan(ours):
+        return math.isnan(theirs) and math.isnan(ours)
+    return math.isclose(ours, theirs, rel_tol=1e-10, abs_tol=1e-10)
+
+
+def compare(found, at, cell, where):
+    """Hold one cell of a dataset against the oracle's."""
+    for name in COUNTS:
+        assert found[name][at] == getattr(cell, name), (name, *where)
+    assert close(found["estimate"][at], cell.estimate), ("estimate", *where)
+    for name in NUMBERS:
+        if cell.estimable or name not in ("n_effective", "dof"):
+            assert close(found[name][at], getattr(cell, name)), (name, *where)
+
+
+def headline_cells(log, rule, cluster, level=0.95, known=True):
+    """Yield (group, mode, ε, sums, cell) of the headline, by double loops."""
+    seen = log if known else replace(log, item=None)
+    for group in log.names:
+        epsilon = oracle.threshold(log, group, rule)
+        for mode in MODES:
+            sums = oracle.sums(seen, oracle.pairs(log, group, mode, epsilon))
+            yield group, mode, epsilon, sums, oracle.cell(sums, cluster, level)
+
+
+def check_headline(log, rule, cluster, level=0.95, **options):
+    audit = audit_of(log, rule, cluster=cluster, level=level, **options)
+    found = arrays(audit.headline, *CELL)
+    for group, mode, epsilon, _, cell in headline_cells(log, rule, cluster, level):
+        at = log.names.index(group), 0, MODES.index(mode)
+        assert np.array_equal(found["epsilon"][at], epsilon, equal_nan=True), (group, mode)
+        compare(found, at, cell, (group, mode))
+        if cell.estimable:
+            assert close(found["mde"][at], cell.mde)
+
+
+def check_curve(log, cluster, **options):
+    audit = audit_of(log, cluster=cluster, **options)
+    found = arrays(audit.curve, "group", "epsilon", *CELL[1:])
+    assert audit.curve["epsilon"].values.tolist() == GRID
+    for g, group in enumerate(log.names):
+        for k, epsilon in enumerate(GRID):
+            for m, mode in enumerate(MODES):
+                sums = oracle.sums(log, oracle.pairs(log, group, mode, epsilon))
+                compare(found, (g, k, 0, m), oracle.cell(sums, cluster), (group, epsilon, mode))
+
+
+@calm
+@given(logs(), rules, st.sampled_from([0.5, 0.9, 0.95]))
+def test_headline_clustered_by_query(log, rule, level):
+    check_headline(log, rule, "query", level)
+
+
+@calm
+@given(logs())
+def test_curve_clustered_by_query(log):
+    check_curve(log, "query")
+
+
+@few
+@given(logs(), rules)
+def test_headline_and_curve_without_clustering(log, rule):
+    check_headline(log, rule, "naive")
+    check_curve(log, "naive")
+
+
+@calm
+@given(logs(), rules, st.sampled_from(["item", "union"]))
+def test_headline_clustered_by_item_and_union(log, rule, cluster):
+    check_headline(log, rule, cluster)
+
+
+@few
+@given(logs(), st.sampled_from(["item", "union"]))
+def test_curve_clustered_by_item_and_union(log, cluster):
+    check_curve(log, cluster)
+
+
+@few
+@given(logs(outcomes=awkward), st.sampled_from(["naive", "query", "item", "union"]))
+def test_outcomes_that_round(log, cluster):
+    check_headline(log, ("quantile", 0.5), cluster)
+
+
+@few
+@given(logs(groups=70, units=False))
+def test_more_groups_than_one_mask_holds(log):
+    check_headline(log, ("quantile", 0.3), "query")
+
+
+@calm
+@given(logs(), st.sampled_from([("quantile", 0.07), ("smallest", 2)]))
+def test_tie_inflation(log, rule):
+    found = audit_of(log, rule).headline["tie_inflation"].sel(pairing_mode="matched").values
+    expected = [[oracle.tie_inflation(log, group, rule)] for group in log.names]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@calm
+@given(logs(), rules)
+def test_standard_errors_of_every_family(log, rule):
+    found = audit_of(log, rule).headline["std_error_by"].transpose(*CELL, "variance")
+    for group, mode, _, sums, _ in headline_cells(log, rule, "query"):
+        at = log.names.index(group), 0, MODES.index(mode)
+        for family in ("naive", "query"):
+            expected = oracle.cell(sums, family).std_error
+            shown = found.sel(variance=family).values[at]
+            assert close(shown, expected), (family, group, mode)
+
+
+@few
+@given(logs(), rules)
+def test_variance_from_names_the_largest(log, rule):
+    found = audit_of(log, rule, cluster="union").headline["variance_from"].transpose(*CELL)
+    for group, mode, _, sums, cell in headline_cells(log, rule, "union"):
+        if cell.estimable:
+            at = log.names.index(group), 0, MODES.index(mode)
+            assert found.values[at] == oracle.variance_from(sums), (group, mode)
+
+
+@few
+@given(logs(), rules)
+def test_auto_is_union_with_items_and_query_without(log, rule):
+    for item, cluster in ((True, "union"), (False, "query")):
+        audit = audit_of(log, rule, item=item, cluster="auto")
+        found = arrays(audit.headline, *CELL)
+        for group, mode, _, _, cell in headline_cells(log, rule, cluster, known=item):
+            compare(found, (log.names.index(group), 0, MODES.index(mode)), cell, (group, mode))
+
+
+def verdicts_of(log, rule, tolerance):
+    """Return verdict and reason by (group, mode): mirrored carries that of matched."""
+    cells = {(g, mode): cell for g, mode, _, _, cell in headline_cells(log, rule, "query", 0.5)}
+    verdicts = {}
+    for group in log.names:
+        matched, mirrored, adjacent = (cells[group, mode] for mode in MODES)
+        verdicts[group, "matched"] = oracle.verdict(matched, mirrored, tolerance)
+        verdicts[group, "mirrored"] = verdicts[group, "matched"]
+        verdicts[group, "adjacent"] = oracle.verdict(adjacent, adjacent, tolerance)
+    return verdicts
+
+
+@calm
+@given(logs(), rules, st.sampled_from([None, 0.25, 2.0]))
+def test_verdicts_and_their_reasons(log, rule, tolerance):
+    headline = audit_of(log, rule, level=0.5, tolerance=tolerance).headline.transpose(*CELL)
+    for (group, mode), (verdict, reason) in verdicts_of(log, rule, tolerance).items():
+        at = log.names.index(group), 0, MODES.index(mode)
+        assert headline["verdict"].values[at] == verdict, (group, mode)
+        if verdict == "inconclusive":
+            assert headline["verdict_reason"].values[at] == reason, (group, mode)
+
+
+@pytest.mark.parametrize("modes", [("matched",), ("mirrored",), ("adjacent",)])
+@few
+@given(log=logs())
+def test_verdicts_do_not_depend_on_the_modes_asked_for(modes, log):
+    alone = mpc.audit(ranking_of(log), pairing_modes=modes, cluster="query", adjust="none")
+    full = mpc.audit(ranking_of(log), pairing_modes=MODES, cluster="query", adjust="none")
+    wanted = full.headline.sel(pairing_mode=list(modes))
+    assert alone.headline["verdict"].equals(wanted["verdict"])
+
+
+@few
+@given(logs(), rules)
+def test_without_multiplicity_the_adjusted_numbers_are_the_plain_ones(log, rule):
+    headline = audit_of(log, rule).headline
+    for plain in ("ci_low", "ci_high"):
+        np.testing.assert_array_equal(headline[f"{plain}_adjusted"].values, headline[plain].values)
+    np.testing.assert_array_equal(headline["p_adjusted"].values, headline["p_value"].values)
+
+
+@settings(few, max_examples=40)
+@given(logs(units=False), st.sampled_from(MODES))
+def test_regression_has_the_query_standard_error(log, mode):
+    audit = audit_of(log, 4 * STEP)
+    for group in log.names:
+        sums = oracle.sums(log, oracle.pairs(log, group, mode, 4 * STEP))
+        if sums.n_clusters > 1 and oracle.estimable(sums, "query"):
+            fit = audit.regression(group, pairing_mode=mode)
+            assert fit.params[0] == pytest.approx(float(sums.estimate), abs=1e-10)
+            assert fit.bse[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
+
+
+@few
+@given(logs(units=True))
+def test_regression_clusters_by_unit_where_there_is_one(log):
+    audit = audit_of(log, 4 * STEP)
+    for group in log.names:
+        sums = oracle.sums(log, oracle.pairs(log, group, "matched", 4 * STEP))
+        if oracle.estimable(sums, "query"):
+            fit = audit.regression(group)
+            assert fit.bse[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
+
+
+@few
+@given(logs(), st.sampled_from(MODES))
+def test_listed_pairs_are_the_pairs(log, mode):
+    audit = audit_of(log, 4 * STEP)
+    for group in log.names:
+        listed = audit.pairs(group, pairing_mode=mode)
+        kept = oracle.pairs(log, group, mode, 4 * STEP)
+        gaps = sorted(abs(log.score[i] - log.score[j]) for i, j in kept)
+        assert sorted(listed["gap"].abs()) == gaps
+
+
+def test_quantile_is_exact_in_decimals():
+    score = np.arange(101) * STEP  # one item of g at the bottom: 100 gaps, the k-th is k steps
+    member = np.arange(101) == 0
+    ranking = boolean_ranking(score, np.zeros(101), g=member)
+    for p, wanted in ((0.07, 7), (0.29, 29), (0.57, 57), (0.071, 8)):
+        headline = mpc.audit(ranking, threshold=mpc.Quantile(p), cluster="query").headline
+        assert headline["epsilon"].item() == wanted * STEP
