@@ -1,0 +1,159 @@
+"""Intervals by resampling clusters, from their sums alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.arrays import FloatArray, IntArray, significance
+
+_WEIGHTS_AT_ONCE = 1 << 21
+_TABLE_AT_ONCE = 1 << 25
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Bootstrap intervals of cells; NaN where a cell has fewer than 2 clusters.
+
+    Attributes
+    ----------
+    percentile_low, percentile_high : array (cell,)
+    studentised_low, studentised_high : array (cell,)
+        NaN also where the variance is 0.
+    draws_used : array (cell,) of int64
+        Draws that gave the cell a pair and a variance: those behind the studentised interval.
+    """
+
+    percentile_low: FloatArray
+    percentile_high: FloatArray
+    studentised_low: FloatArray
+    studentised_high: FloatArray
+    draws_used: IntArray
+
+
+def bootstrap(
+    counts: FloatArray,
+    sums: FloatArray,
+    *,
+    draws: int,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Bootstrap:
+    """Resample clusters and recompute the mean gap of every cell.
+
+    A draw takes as many clusters as there are, with replacement, the same for all cells:
+    θ* = Σ w_k D_k / Σ w_k c_k. The percentile interval is between the a/2 and 1 − a/2 quantiles
+    of θ*. The studentised one is θ − q·SE with q the quantiles of (θ* − θ)/SE*, both standard
+    errors from query sums [1]_.
+
+    Parameters
+    ----------
+    counts, sums : array (cluster, cell)
+        Pairs c and sum D of d of each query (or unit) in each cell. All queries of the log or
+        those with a pair in some cell.
+    draws : int
+        Number of resamples.
+    level : float
+        Confidence level.
+    seed : int
+        Of the draws; the result of a cell does not depend on the cells beside it.
+
+    Returns
+    -------
+    Bootstrap
+
+    References
+    ----------
+    .. [1] Davison & Hinkley (1997), Bootstrap Methods and their Application, chapter 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> counts, sums = np.ones((200, 1)), rng.normal(1.0, size=(200, 1))
+    >>> result = bootstrap(counts, sums, draws=201)
+    >>> bool(result.percentile_low[0] < sums.mean() < result.percentile_high[0])
+    True
+    """
+    _check(counts, sums, draws)
+    a = significance(level)
+    cells = counts.shape[1]
+    width = max(1, _TABLE_AT_ONCE // (5 * max(len(counts), 1)))
+    parts = [
+        _cells(counts[:, start : start + width], sums[:, start : start + width], draws, a, seed)
+        for start in range(0, cells, width)
+    ]
+    return Bootstrap(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _cells(
+    counts: FloatArray, sums: FloatArray, draws: int, a: float, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+    counts = np.asarray(counts, dtype=np.float64)
+    pairs = counts.sum(axis=0)
+    enough = (counts > 0).sum(axis=0) > 1
+    theta = sums.sum(axis=0) / np.where(enough, pairs, np.nan)
+    # Centred sums, so that the quadratic below does not cancel; the gap is then 0.
+    centred = sums - counts * np.where(enough, theta, 0.0)
+    std_error = np.sqrt((centred**2).sum(axis=0)) / np.where(enough, pairs, np.nan)
+    std_error = np.where(std_error > _ROUNDING * np.abs(theta), std_error, np.nan)
+    shift, spread = _resample(counts, centred, draws, seed)
+    shift[:, ~enough] = np.nan
+    ratio = shift / np.where(np.isfinite(std_error), spread, np.nan)
+    low, high = _quantiles(shift, a)
+    ratio_low, ratio_high = _quantiles(ratio, a)
+    return (
+        theta + low,
+        theta + high,
+        theta - ratio_high * std_error,
+        theta - ratio_low * std_error,
+        np.isfinite(ratio).sum(axis=0),
+    )
+
+
+def _resample(
+    counts: FloatArray, centred: FloatArray, draws: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return θ* − θ and SE* as arrays (draw, cell); NaN where a draw has no pair or no variance."""
+    table = np.hstack([counts, centred, counts**2, counts * centred, centred**2])
+    blocks = [weights @ table for weights in _weights(len(counts), draws, seed)]
+    c, u, cc, cu, uu = np.split(np.vstack(blocks), 5, axis=1)
+    pairs = np.where(c > 0, c, np.nan)
+    shift = u / pairs
+    variance = uu - 2 * shift * cu + shift**2 * cc
+    size = uu + 2 * np.abs(shift * cu) + shift**2 * cc
+    # A draw may hold one cluster many times: its variance is 0, but for rounding.
+    return shift, np.sqrt(np.where(variance > _ROUNDING * size, variance, np.nan)) / pairs
+
+
+def _weights(clusters: int, draws: int, seed: int) -> Iterator[FloatArray]:
+    """Yield how often each cluster is drawn, in blocks (draw, cluster)."""
+    generator = np.random.default_rng(seed)
+    rows = max(1, _WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, draws, rows):
+        block = np.empty((min(rows, draws - start), clusters))
+        for row in block:
+            row[:] = np.bincount(generator.integers(clusters, size=clusters), minlength=clusters)
+        yield block
+
+
+def _quantiles(values: FloatArray, a: float) -> tuple[FloatArray, FloatArray]:
+    """Return the a/2 and 1 − a/2 quantiles of each column, over its draws that exist."""
+    known = np.isfinite(values).any(axis=0)
+    result = np.full((2, values.shape[1]), np.nan)
+    result[:, known] = np.nanquantile(values[:, known], [a / 2, 1 - a / 2], axis=0)
+    return result[0], result[1]
+
+
+def _check(counts: FloatArray, sums: FloatArray, draws: int) -> None:
+    if counts.ndim != 2 or counts.shape != sums.shape or counts.size == 0:
+        raise MpcError(
+            "counts and sums must be tables (cluster, cell) of one shape with at least one "
+            f"cluster, got {counts.shape} and {sums.shape}; make them from the same clusters."
+        )
+    if draws < 1:
+        raise MpcError(f"bootstrap must be a number of draws of at least 1, got {draws}.")
