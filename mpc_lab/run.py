@@ -11,8 +11,9 @@ import numpy as np
 from mpc_lab.engines.measure import choose_thresholds, has_ties, measure
 from mpc_lab.engines.memory import MemoryWalk
 from mpc_lab.engines.progress import Progress
+from mpc_lab.pairing.arrays import Masks
 from mpc_lab.pairing.compiling import announced_compilation
-from mpc_lab.pairing.log import Masks, select_groups, sort_rows
+from mpc_lab.pairing.log import select_groups, sort_rows
 from mpc_lab.pairing.thresholds import Quantile, Threshold, default_grid
 from mpc_lab.ranking import as_ranking
 from mpc_lab.results import Audit, assemble
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from mpc_lab.ranking import Ranking
 
+_FIRST_PERCENTILE = Quantile(0.01)
 _MODES = ("matched", "mirrored", "adjacent")
 
 
@@ -32,7 +34,7 @@ def audit(
     groups: Sequence[str] | None = None,
     scoring_rules: Sequence[str] = ("baseline",),
     pairing_modes: Sequence[str] = ("matched",),
-    threshold: Threshold = Quantile(0.01),
+    threshold: Threshold = _FIRST_PERCENTILE,
     epsilon: ArrayLike | None = None,
     cluster: str = "auto",
     level: float = 0.95,

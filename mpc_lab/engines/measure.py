@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.centers import centers
 from mpc_lab.pairing.gather import Layout, gather
-from mpc_lab.pairing.log import Floats, Ints
 from mpc_lab.pairing.moments import Moments, concatenate
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_gaps
 from mpc_lab.pairing.thresholds import Threshold, ranks
@@ -51,7 +51,7 @@ class Measured:
 
 
 def _words(n_groups: int) -> list[tuple[int, slice]]:
-    """Groups come 64 to a word of the masks."""
+    """Return each word of the masks with the up to 64 groups in it."""
     return [
         (word, slice(start, min(start + 64, n_groups)))
         for word, start in enumerate(range(0, n_groups, 64))

@@ -18,7 +18,9 @@ def n_threads() -> int:
     """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are."""
     wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
     if not wanted:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
     if not wanted.isdigit() or int(wanted) < 1:
         raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1, not {wanted!r}.")
     return int(wanted)

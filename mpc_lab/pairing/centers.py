@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpc_lab.pairing.arrays import Floats, Masks
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.log import Floats, Log, Masks
+from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
 # Within so many standard deviations squares lose nothing that matters, and sums of whole numbers

@@ -35,7 +35,7 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(inline="always")(function))
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]
+class _Announcement(event.Listener):
     """Says once, at the start of the first compilation, why there is a pause."""
 
     def __init__(self) -> None:
@@ -44,7 +44,9 @@ class _Announcement(event.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         if not self.said:
             self.said = True
-            print("mpc_lab compiles its kernels, once on this machine …", file=sys.stderr, flush=True)
+            print(
+                "mpc_lab compiles its kernels, once on this machine …", file=sys.stderr, flush=True
+            )
 
     def on_end(self, event: Any) -> None:
         pass

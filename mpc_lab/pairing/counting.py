@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpc_lab.pairing.arrays import Floats, Ints, Masks
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.log import Floats, Ints, Masks
 
 
 @kernel

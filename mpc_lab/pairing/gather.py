@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_lab.pairing.log import Floats, Ints, Log
+from mpc_lab.pairing.arrays import Floats, Ints
+from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.sweep import (
     CC,
@@ -95,7 +96,8 @@ def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Momen
         counts += part.counts
         sums += part.sums
     shape = (n_modes, n_groups, n_bins)
-    return _cumulated(layout, counts.reshape(*shape, 3), sums.reshape(*shape, 5), tables.items(n_bins))
+    items = tables.items(n_bins).reshape(shape)
+    return _cumulated(layout, counts.reshape(*shape, 3), sums.reshape(*shape, 5), items)
 
 
 def _cumulated(layout: Layout, counts: Ints, sums: Floats, items: Ints) -> Moments:
@@ -107,7 +109,7 @@ def _cumulated(layout: Layout, counts: Ints, sums: Floats, items: Ints) -> Momen
         pairs=pairs,
         queries=counts[..., QUERIES],
         clusters=counts[..., CLUSTERS],
-        items=items.reshape(pairs.shape),
+        items=items,
         by={
             "naive": Quadratic(pairs.astype(float), sums[..., SUM], sums[..., SQUARES]),
             "query": Quadratic(sums[..., CC], sums[..., CU], sums[..., UU]),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_lab.pairing.arrays import Flags, Floats, Ints
 from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.log import Floats, Ints, Log, sort_rows
+from mpc_lab.pairing.log import Log, sort_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def list_pairs(
     }
 
 
-def _rows(log: Log, member: NDArray[np.bool_], mode: str, epsilon: float) -> tuple[Ints, Ints]:
+def _rows(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Ints, Ints]:
     if mode == "adjacent":
         upper = np.flatnonzero(log.below >= 0)
         lower = log.below[upper]
@@ -80,7 +81,7 @@ def _rows(log: Log, member: NDArray[np.bool_], mode: str, epsilon: float) -> tup
 def _list(
     starts: Ints,
     score: Floats,
-    member: NDArray[np.bool_],
+    member: Flags,
     matched: bool,
     epsilon: float,
     i: Ints,

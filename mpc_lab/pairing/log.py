@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mpc_lab.pairing.arrays import Floats, Ints, Masks
 from mpc_lab.pairing.compiling import kernel
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Masks = NDArray[np.uint64]
 
 ROWS_IN_A_BLOCK = 1 << 16
 
@@ -66,7 +63,7 @@ def block_bounds(first_rows: Ints, rows_in_a_block: int) -> list[tuple[int, int]
     while bounds[-1] < n_units:
         target = first_rows[bounds[-1]] + rows_in_a_block
         bounds.append(min(n_units, int(np.searchsorted(first_rows, target, side="left"))))
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(itertools.pairwise(bounds))
 
 
 def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None = None) -> Log:
@@ -122,7 +119,7 @@ def select_groups(masks: Masks, chosen: Ints) -> Masks:
 
 
 def _query_order(ranking: Ranking) -> tuple[Ints, Ints]:
-    """Number the queries so that those of one unit follow each other."""
+    """Return new query numbers with those of one unit in a row, and where each unit starts."""
     if ranking.unit_code is None:
         return ranking.query_code, np.arange(ranking.n_queries + 1, dtype=np.int64)
     unit = np.empty(ranking.n_queries, dtype=np.int64)
@@ -137,7 +134,7 @@ def _query_order(ranking: Ranking) -> tuple[Ints, Ints]:
 
 @kernel
 def _place(code: Ints, score: Floats, visit: Ints, starts: Ints, row: Ints) -> None:
-    """Counting sort by query, then a stable sort by score inside each query."""
+    """Sort by counting over queries, then stably by score inside each query."""
     free = starts[:-1].copy()
     for r in visit:
         q = code[r]

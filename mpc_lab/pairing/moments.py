@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from mpc_lab.pairing.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

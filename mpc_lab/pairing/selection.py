@@ -6,10 +6,13 @@ floating-point numbers narrows it where it is too wide, and only the gaps inside
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.counting import collect_between, count_all, count_within
-from mpc_lab.pairing.log import Floats, Ints, Log, Masks
+from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
 _DRAWN_PAIRS = 200_000
@@ -29,7 +32,7 @@ def count_pairs(walk: Walk, word: int, n_groups: int) -> Ints:
     return _added(walk(task, "counting pairs"), n_groups)
 
 
-def count_up_to(walk: Walk, word: int, limit: Floats, wanted: np.ndarray | None = None) -> Ints:
+def count_up_to(walk: Walk, word: int, limit: Floats, wanted: Flags | None = None) -> Ints:
     """Return the number of ``matched`` pairs of each group with a gap of at most its limit."""
     mask = _mask(np.ones(len(limit), dtype=bool) if wanted is None else wanted)
 
@@ -94,19 +97,19 @@ class _Bracket:
         return _number(self.high_bits)
 
     @property
-    def settled(self) -> np.ndarray:
+    def settled(self) -> Flags:
         """Groups whose bracket holds a single number."""
-        return self.has_pairs & (self.high_bits - self.low_bits == 1)
+        return np.asarray(self.has_pairs & (self.high_bits - self.low_bits == 1))
 
     @property
-    def open(self) -> np.ndarray:
-        return self.has_pairs & ~self.settled
+    def open(self) -> Flags:
+        return np.asarray(self.has_pairs & ~self.settled)
 
     @property
-    def too_wide(self) -> np.ndarray:
+    def too_wide(self) -> Flags:
         """Groups with more gaps in their bracket than their share of what may be collected."""
         share = _COLLECTED_AT_MOST // max(1, int(self.open.sum()))
-        return self.open & (self.up_to - self.below > share)
+        return np.asarray(self.open & (self.up_to - self.below > share))
 
     @property
     def middle(self) -> Floats:
@@ -127,7 +130,7 @@ class _Bracket:
         self.low_bits[short], self.below[short] = bits[short], count[short]
         self.high_bits[enough], self.up_to[enough] = bits[enough], count[enough]
 
-    def collect(self, wanted: np.ndarray) -> tuple[Floats, Ints]:
+    def collect(self, wanted: Flags) -> tuple[Floats, Ints]:
         """Return the gaps in the brackets, group after group, and where each group ends."""
         above, limit, mask = self.low, self.high, _mask(wanted)
         sizes = np.where(wanted, self.up_to - self.below, 0)
@@ -192,7 +195,7 @@ def _drawn_gaps(walk: Walk, word: int) -> tuple[Floats, Masks]:
 
 def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
     size = np.diff(log.starts[log.units[first] : log.units[last] + 1]).astype(float)
-    return size * (size - 1) / 2
+    return np.asarray(size * (size - 1) / 2)
 
 
 def _draw(log: Log, word: int, first: int, weight: Floats, n: int) -> tuple[Floats, Masks]:
@@ -215,19 +218,19 @@ def _draw(log: Log, word: int, first: int, weight: Floats, n: int) -> tuple[Floa
     return gap, np.where(gap == 0, matched | tied, matched)
 
 
-def _added(parts: object, n_groups: int) -> Ints:
+def _added(parts: Iterable[Ints], n_groups: int) -> Ints:
     total = np.zeros(n_groups, dtype=np.int64)
-    for part in parts:  # type: ignore[attr-defined]
+    for part in parts:
         total += part
     return total
 
 
-def _mask(wanted: np.ndarray) -> np.uint64:
+def _mask(wanted: Flags) -> np.uint64:
     return np.uint64(sum(1 << int(g) for g in np.flatnonzero(wanted)))
 
 
 def _bits(number: Floats | float) -> Ints:
-    """Number the floating-point numbers from 0 up in their order."""
+    """Return the place of a floating-point number, 0 or above, in the order of all of them."""
     return np.asarray(number, dtype=np.float64).view(np.int64)
 
 

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_lab.pairing.arrays import Floats, Ints, Masks
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import inlined, kernel
-from mpc_lab.pairing.log import Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS = 0, 1, 2
 SUM, SQUARES, CC, CU, UU = 0, 1, 2, 3, 4
 NO_BIN = 65535
 
+Index = int | np.int64
 Bins = NDArray[np.int32]
 FirstBins = NDArray[np.uint16]
 
@@ -72,7 +73,7 @@ def _scratch(n_slots: int, n_bins: int) -> _Scratch:
 
 
 @inlined
-def _book(to: Bookings, scratch: _Scratch, slot: int, b: int, x: float) -> None:
+def _book(to: Bookings, scratch: _Scratch, slot: Index, b: Index, x: float) -> None:
     """Add one pair to its unit and query."""
     to.sums[slot, b, SQUARES] += x * x
     scratch.c[slot, b] += 1
@@ -90,7 +91,7 @@ def _book(to: Bookings, scratch: _Scratch, slot: int, b: int, x: float) -> None:
 
 
 @inlined
-def _see(first_bin: FirstBins, one: int, other: int, slot: int, b: int) -> None:
+def _see(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: Index) -> None:
     if b < first_bin[one, slot]:
         first_bin[one, slot] = b
     if b < first_bin[other, slot]:

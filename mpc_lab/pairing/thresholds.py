@@ -10,7 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.log import Floats, Ints
+from mpc_lab.pairing.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
         grid = np.concatenate([[0.0], grid])
     if len(grid) > _POINTS_AT_MOST:
         grid = grid[np.unique(np.linspace(0, len(grid) - 1, _POINTS_AT_MOST).round().astype(int))]
-    return grid
+    return np.asarray(grid)
 
 
 def ranks(threshold: Quantile | Smallest, pairs: Ints) -> Ints:

@@ -17,6 +17,6 @@ class Walk(Protocol):
     run at the same time; what they yield must depend on their block alone.
     """
 
-    def __call__(
-        self, task: Callable[[Log, int, int], Result], label: str
-    ) -> Iterator[Result]: ...
+    def __call__(self, task: Callable[[Log, int, int], Result], label: str) -> Iterator[Result]:
+        """Walk the log once."""
+        ...
