@@ -29,8 +29,6 @@ UNEXPECTED = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-COMPILING = "Compiling the kernels: once on this machine, up to 40 s …"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -99,13 +97,14 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _demo(options: argparse.Namespace) -> int:
     _check_can_save(options.save)
     from mpc_lab.datasets import synthetic
-    from mpc_lab.pairing import compiled_before
+    from mpc_lab.pairing.compiling import announced_compilation
     from mpc_lab.run import audit
 
     ranking = synthetic(queries=options.queries, seed=options.seed)
-    if not compiled_before():
-        print(COMPILING, file=sys.stderr, flush=True)
-    result = audit(ranking, progress=False if options.no_progress else None)
+    progress = sys.stderr.isatty() and not options.no_progress
+    # An audit that shows its progress announces compilation itself; the demo always does.
+    with announced_compilation(not progress):
+        result = audit(ranking, progress=progress)
     if options.save is not None:
         result.save(options.save)
         print(f"Saved to {plain(options.save)}.", file=sys.stderr)
@@ -142,8 +141,8 @@ def _table(frame: pd.DataFrame) -> Table:
     table = Table()
     for name in ("group", "verdict"):
         table.add_column(name, overflow="fold")
-    for name in ("gap", "adjusted interval", "pairs", "queries", "ε"):
-        table.add_column(name, justify="right")
+    for name in ("gap", "interval", "pairs", "queries", "ε"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in frame.reset_index().to_dict("records"):
         # Text, not str: rich reads a str as markup.
         table.add_row(*(Text(plain(cell)) for cell in _cells(row)))
@@ -156,9 +155,9 @@ def _cells(row: dict[Hashable, Any]) -> tuple[str, ...]:
     return (
         row["group"],
         row["verdict"],
-        f"{row['estimate']:+.4f}" if estimable else "–",
+        f"{row['estimate']:+.3f}" if estimable else "–",
         # The interval that the verdict rests on.
-        f"[{low:+.4f}, {high:+.4f}]" if estimable else "–",
+        f"{low:+.3f} to {high:+.3f}" if estimable else "–",
         f"{row['n_pairs']:,}",
         f"{row['n_queries']:,}",
         f"{row['epsilon']:.3g}",
