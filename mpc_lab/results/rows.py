@@ -34,8 +34,7 @@ def pairs(
     columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
     columns |= {"outcome": ranking.outcome[i], "other_outcome": ranking.outcome[j]}
     columns["difference"] = listed["d"]
-    order = np.lexsort((j, i, listed["gap"]))
-    return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+    return pd.DataFrame(columns)
 
 
 def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | None) -> Any:

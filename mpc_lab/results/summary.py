@@ -1,13 +1,242 @@
-"""The reading of an audit in plain words."""
+"""The reading of an audit in plain words: what was found, what was not, and how it was compared.
+
+The words are chosen so as not to overstate: a gap that was not found is not a gap that is absent.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpc_lab.results.reading import FLAGGED, Cell, Slice, family_size, settings, slices
+from mpc_lab.results.wording import between, decimals, listing, number, percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
 
+_NAMED_AT_MOST = 8
+_OTHERS_AT_MOST = 12
+_FEW_GROUPS = 3
+_COARSE = 1.25
+_FEW_CLUSTERS = 20
+
+AGAINST = {
+    "matched": "the items ranked just above them",
+    "mirrored": "the items ranked just below them",
+    "adjacent": "their neighbours in the list",
+}
+CLUSTERS = {
+    "union": "by query and by item (cluster 'union')",
+    "query": "by query (cluster 'query')",
+    "item": "by item (cluster 'item')",
+    "naive": "not at all (cluster 'naive': pairs taken as independent, which they are not)",
+}
+_COVERS = "the interval covers 0: no evidence of a gap, which is not evidence that there is none"
+_BRACKET = (
+    "worse than the items ranked just above them but not clearly worse than those just below, "
+    "which a ranking without bias shows too"
+)
+_NOT_ESTIMABLE = {
+    "no pairs": "no pairs within the threshold",
+    "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
+    "variance is 0": "all pairs alike, so that there is no variance to measure",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The sentences of a summary by what they are about."""
+
+    findings: list[str]
+    others: list[str]
+    compared: list[str]
+    more: list[str]
+    cautions: list[str]
+
 
 def summary(audit: Audit) -> str:
-    """Return a short reading."""
-    return "\n".join(f"Group {group!r}" for group in audit.groups)
+    """Return the reading of an audit, one sentence a line."""
+    found = reading(audit)
+    parts = (found.findings, found.others, found.compared, found.more, found.cautions)
+    return "\n".join(line for part in parts for line in part)
+
+
+def reading(audit: Audit) -> Reading:
+    """Return the sentences of the summary."""
+    parts, options = slices(audit), settings(audit)
+    first = parts[0]
+    return Reading(
+        findings=list(_findings(first, options)),
+        others=list(_others(first, options)),
+        compared=[_compared(first, options), _inference(first, parts, options)],
+        more=list(_more(parts)),
+        cautions=list(_cautions(parts, options)),
+    )
+
+
+def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
+    flagged = part.having(*FLAGGED)
+    for cell in flagged[:_NAMED_AT_MOST]:
+        yield sentence(cell, part.mode, options)
+    rest = flagged[_NAMED_AT_MOST:]
+    if rest:
+        counts = _counts(Slice(part.rule, part.mode, tuple(rest)), names=0)
+        yield f"And {len(rest):,} more: {counts}; audit.to_frame() has them all."
+    if not flagged:
+        yield _nothing_found(part)
+    if part.mode == "mirrored" and flagged:
+        yield "The verdicts are those of the matched pairs; the numbers are of the mirrored ones."
+
+
+def _nothing_found(part: Slice) -> str:
+    if part.cells and all(cell.verdict == "not estimable" for cell in part.cells):
+        return "No group could be estimated."
+    return "No group is found undervalued or overvalued."
+
+
+def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
+    """Return the finding of one cell with its numbers."""
+    places = decimals(cell.low, cell.high)
+    better = "better" if cell.estimate > 0 else "worse"
+    size = number(abs(cell.estimate), places)
+    low, high = number(cell.low, places), number(cell.high, places)
+    interval = f"{percent(options.get('level', 0.95))} interval {low} to {high}"
+    gap = f"gap -{size}, " if cell.estimate < 0 else ""
+    start = f"Group {quoted(cell.group)} is {cell.verdict}"
+    numbers = f"its items do {size} {better} than {AGAINST[mode]} ({gap}{interval})"
+    return f"{start}: {numbers}{_tail(cell, mode)}."
+
+
+def _tail(cell: Cell, mode: str) -> str:
+    if cell.verdict == "overvalued" and mode == "matched":
+        return ", and worse than those ranked just below them too"
+    if cell.reason == "interval covers 0":
+        return f"; {_COVERS}"
+    if cell.reason == "bracket":
+        return f"; this is 'bracket': {_BRACKET}"
+    return ""
+
+
+def _others(part: Slice, options: dict[str, Any]) -> Iterator[str]:
+    if len(part.cells) <= _FEW_GROUPS:
+        for cell in part.having("within tolerance", "inconclusive"):
+            yield sentence(cell, part.mode, options)
+    else:
+        yield from _kinds(part, options)
+    reasons: dict[str, list[Cell]] = {}
+    for cell in part.having("not estimable"):
+        reasons.setdefault(why_not(cell), []).append(cell)
+    for reason, cells in reasons.items():
+        yield f"Not estimable, {_names(cells)}: {reason}."
+
+
+def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
+    within = part.having("within tolerance")
+    if within:
+        margin = options.get("tolerance")
+        yield f"Within tolerance{f' ({margin:g})' if margin else ''}, {_names(within)}."
+    reasons: dict[str, list[Cell]] = {}
+    for cell in part.having("inconclusive"):
+        reasons.setdefault(cell.reason, []).append(cell)
+    for reason, cells in reasons.items():
+        if reason == "bracket":
+            yield f"Inconclusive ('bracket'), {_names(cells)}: {_BRACKET}."
+        elif reason == "interval covers 0":
+            yield f"Inconclusive, {_names(cells)}; {_COVERS}."
+        else:
+            yield f"Inconclusive{f' ({reason})' if reason else ''}, {_names(cells)}."
+
+
+def why_not(cell: Cell) -> str:
+    """Return in words why a cell is not estimable."""
+    if cell.pairs == 0:
+        return _NOT_ESTIMABLE["no pairs"]
+    known = cell.reason or ("effective clusters below 2" if cell.effective < 2 else "")
+    return _NOT_ESTIMABLE.get(known, known or "no variance to measure")
+
+
+def _names(cells: list[Cell]) -> str:
+    noun = "group" if len(cells) == 1 else "groups"
+    return f"{len(cells):,} {noun} ({listing([quoted(cell.group) for cell in cells])})"
+
+
+def _compared(part: Slice, options: dict[str, Any]) -> str:
+    used = [cell for cell in part.cells if cell.pairs]
+    if not used:
+        return f"Compared: nothing; no group has {part.mode} pairs within the threshold."
+    several = len(used) > 1
+    threshold = options.get("threshold")
+    return (
+        f"Compared: {between([cell.pairs for cell in used], ',')} {part.mode} pairs"
+        f"{' a group' if several else ''} in {between([cell.queries for cell in used], ',')} "
+        "queries; a pair is an item of the group and one outside it, in one query, with scores "
+        f"at most epsilon = {between([cell.epsilon for cell in used], '.3g')} apart"
+        f"{f' (threshold {threshold})' if threshold is not None else ''}."
+    )
+
+
+def _inference(part: Slice, parts: list[Slice], options: dict[str, Any]) -> str:
+    cluster, adjust = str(options.get("cluster", "")), str(options.get("adjust", ""))
+    clustered = f", clustered {CLUSTERS[cluster]}" if cluster in CLUSTERS else ""
+    size = family_size(part, parts)
+    if adjust == "none":
+        adjusted = ", not adjusted for the number of groups and rules"
+    elif adjust and size > 1:
+        adjusted = f", adjusted over {size:,} cells (adjust '{adjust}')"
+    else:
+        adjusted = ""
+    rule = "" if part.rule == "baseline" else f" Scores of rule {quoted(part.rule)}."
+    return f"Inference: {percent(options.get('level', 0.95))} intervals{clustered}{adjusted}.{rule}"
+
+
+def _more(parts: list[Slice]) -> Iterator[str]:
+    # Mirrored cells carry the verdict of their matched cell: to repeat it would count it twice.
+    others = [part for part in parts[1:] if part.mode != "mirrored"]
+    for part in others[:_OTHERS_AT_MOST]:
+        pairs = "" if part.mode == parts[0].mode else f", {part.mode} pairs"
+        yield f"Under rule {quoted(part.rule)}{pairs}: {_counts(part, names=4)}."
+    if len(others) > _OTHERS_AT_MOST:
+        yield f"And {len(others) - _OTHERS_AT_MOST} more combinations of rule and pairing mode."
+
+
+def _counts(part: Slice, names: int) -> str:
+    counted = []
+    for verdict in (*FLAGGED, "within tolerance", "inconclusive", "not estimable"):
+        cells = part.having(verdict)
+        named = ""
+        if names and verdict in FLAGGED:
+            named = f" ({listing([quoted(cell.group) for cell in cells], names)})"
+        counted += [f"{len(cells):,} {verdict}{named}"] if cells else []
+    return ", ".join(counted)
+
+
+def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
+    shown = [part for part in parts if part.mode != "mirrored"] or parts[:1]
+    cells = [(part, cell) for part in shown for cell in part.cells]
+    # The number of pairs asked for is a number of matched pairs.
+    coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == shown[0].mode]
+    if coarse:
+        named = [f"{_where(p, c, parts)} ({c.ties:.3g} times)" for p, c in coarse]
+        yield (
+            "Caution: the scores are too coarse for the threshold, and ties bring in more pairs "
+            f"than were asked for: {listing(named, 4)}."
+        )
+    few = [(p, c) for p, c in cells if c.effective < _FEW_CLUSTERS and math.isfinite(c.estimate)]
+    if few:
+        kind = {"query": "queries", "item": "items"}.get(str(options.get("cluster")))
+        named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
+        yield f"Caution: few {kind or 'queries or items'} carry the finding: {listing(named, 4)}."
+    if any(cell.cut for _, cell in cells):
+        yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
+    if any(part.rule == "calibrated" for part in parts):
+        yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
+    if options.get("dropped"):
+        yield f"{int(options['dropped']):,} rows with a missing value were left out."
+
+
+def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:
+    rule = "" if part.rule == parts[0].rule else f" under {quoted(part.rule)}"
+    mode = "" if part.mode == parts[0].mode else f", {part.mode}"
+    return f"{quoted(cell.group)}{rule}{mode}"
