@@ -14,7 +14,7 @@ from mpc_lab.pairing.sweep import (
     CC,
     CLUSTERS,
     CU,
-    NO_BIN,
+    N_SUMS,
     PAIRS,
     QUERIES,
     SQUARES,
@@ -73,45 +73,39 @@ def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Momen
     """
     n_groups, n_bins = layout.edges.shape
     n_modes = 1 if adjacent else 2
-    tables = _FirstBins(n_items, n_modes * n_groups)
+    tables = _FirstBins(n_items, n_modes * n_groups, n_bins)
     every, local = layout.all_edges, layout.local
 
-    def task(log: Log, first: int, last: int) -> Bookings:
-        to = Bookings(
-            np.zeros((n_modes * n_groups, n_bins, 3), dtype=np.int64),
-            np.zeros((n_modes * n_groups, n_bins, 5)),
-            tables.mine(),
-        )
+    def task(log: Log, first: int, last: int) -> Floats:
+        to = Bookings(np.zeros((n_modes * n_groups, n_bins, N_SUMS)), tables.mine())
         rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
         bins = (every, local, layout.center, first, last, to)
         if adjacent:
             sweep_neighbours(*rows, log.below, *bins)
         else:
             sweep_both_sides(*rows, *bins)
-        return to
+        return to.sums
 
-    counts = np.zeros((n_modes * n_groups, n_bins, 3), dtype=np.int64)
-    sums = np.zeros((n_modes * n_groups, n_bins, 5))
+    sums = np.zeros((n_modes * n_groups, n_bins, N_SUMS))
     for part in walk(task, "sweeping"):
-        counts += part.counts
-        sums += part.sums
+        sums += part
     shape = (n_modes, n_groups, n_bins)
-    items = tables.items(n_bins).reshape(shape)
-    return _cumulated(layout, counts.reshape(*shape, 3), sums.reshape(*shape, 5), items)
+    return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
 
 
-def _cumulated(layout: Layout, counts: Ints, sums: Floats, items: Ints) -> Moments:
-    counts, sums = np.cumsum(counts, axis=2), np.cumsum(sums, axis=2)
-    pairs = counts[..., PAIRS]
+def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:
+    sums = np.cumsum(sums, axis=2)
+    # Counts below 2**53 are exact as floating-point numbers.
+    pairs, queries, clusters = (sums[..., k].astype(np.int64) for k in (PAIRS, QUERIES, CLUSTERS))
     return Moments(
         edges=layout.edges,
         center=layout.center,
         pairs=pairs,
-        queries=counts[..., QUERIES],
-        clusters=counts[..., CLUSTERS],
+        queries=queries,
+        clusters=clusters,
         items=items,
         by={
-            "naive": Quadratic(pairs.astype(float), sums[..., SUM], sums[..., SQUARES]),
+            "naive": Quadratic(sums[..., PAIRS], sums[..., SUM], sums[..., SQUARES]),
             "query": Quadratic(sums[..., CC], sums[..., CU], sums[..., UU]),
         },
     )
@@ -120,25 +114,27 @@ def _cumulated(layout: Layout, counts: Ints, sums: Floats, items: Ints) -> Momen
 class _FirstBins:
     """One table a thread, because lowering an entry is not safe from two threads at once."""
 
-    def __init__(self, n_items: int, n_slots: int) -> None:
+    def __init__(self, n_items: int, n_slots: int, n_bins: int) -> None:
+        # The narrower table stays in the cache; few grids need the wider.
+        self.dtype = np.uint8 if n_bins < 256 else np.uint16
         self.shape = (n_items, n_slots)
+        self.n_bins = n_bins
         self.local = threading.local()
         self.tables: list[FirstBins] = []
 
     def mine(self) -> FirstBins:
         """Return the table of this thread."""
         if not hasattr(self.local, "table"):
-            self.local.table = np.full(self.shape, NO_BIN, dtype=np.uint16)
+            self.local.table = np.full(self.shape, self.n_bins, dtype=self.dtype)
             self.tables.append(self.local.table)
         return self.local.table  # type: ignore[no-any-return]
 
-    def items(self, n_bins: int) -> Ints:
+    def items(self) -> Ints:
         """Return how many items of each slot have a pair up to each bin."""
         n_items, n_slots = self.shape
-        found = np.zeros((n_slots, n_bins), dtype=np.int64)
+        found = np.zeros((n_slots, self.n_bins + 1), dtype=np.int64)
         if self.tables and n_items:
             first = np.minimum.reduce(self.tables)
             for slot in range(n_slots):
-                seen = first[:, slot]
-                found[slot] = np.bincount(seen[seen < n_bins], minlength=n_bins)
-        return np.cumsum(found, axis=1)
+                found[slot] = np.bincount(first[:, slot], minlength=self.n_bins + 1)
+        return np.cumsum(found[:, :-1], axis=1)

@@ -1,24 +1,23 @@
 """Find the exact K-th smallest gap of every group by counting, never by storing all gaps.
 
-Pairs drawn at random bracket the answer, a counting pass checks the bracket, bisection over the
-floating-point numbers narrows it where it is too wide, and only the gaps inside it are collected.
+Pairs drawn at random bracket the answer, and one pass counts the gaps below the bracket and
+collects those inside it. Where the bracket misses, or holds too many, bisection over the
+floating-point numbers narrows it first, one counting pass a step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
+from mpc_lab.pairing.arrays import Flags, Floats, Ints
 from mpc_lab.pairing.counting import collect_between, count_all, count_within
+from mpc_lab.pairing.drawing import draw_gaps
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
-_DRAWN_PAIRS = 200_000
 _COLLECTED_AT_MOST = 1 << 22
 _STANDARD_ERRORS = 4.0
-_BELOW_ZERO = -1  # as the bits of a number: every gap lies above it
+_BELOW_ZERO = -1.0  # every gap lies above it
 
 
 def count_pairs(walk: Walk, word: int, n_groups: int) -> Ints:
@@ -29,7 +28,7 @@ def count_pairs(walk: Walk, word: int, n_groups: int) -> Ints:
         count_all(log.units, log.starts, log.score, log.masks[word], first, last, total)
         return total
 
-    return _added(walk(task, "counting pairs"), n_groups)
+    return np.asarray(sum(walk(task, "counting pairs"), np.zeros(n_groups, dtype=np.int64)))
 
 
 def count_up_to(walk: Walk, word: int, limit: Floats, wanted: Flags | None = None) -> Ints:
@@ -37,13 +36,9 @@ def count_up_to(walk: Walk, word: int, limit: Floats, wanted: Flags | None = Non
     mask = _mask(np.ones(len(limit), dtype=bool) if wanted is None else wanted)
 
     def task(log: Log, first: int, last: int) -> Ints:
-        count = np.zeros(len(limit), dtype=np.int64)
-        count_within(
-            log.units, log.starts, log.score, log.masks[word], mask, limit, first, last, count
-        )
-        return count
+        return _count(log, word, mask, limit, first, last)
 
-    return _added(walk(task, "counting gaps"), len(limit))
+    return np.asarray(sum(walk(task, "counting gaps"), np.zeros(len(limit), dtype=np.int64)))
 
 
 def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
@@ -60,179 +55,88 @@ def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
         From 1 to `pairs`.
     """
     found = np.full(len(pairs), np.nan)
-    search = _Bracket(walk, word, pairs, k)
-    for limit in _guesses(walk, word, pairs, k):
-        search.probe(limit)
-    while search.too_wide.any():
-        search.probe(search.middle)
-    found[search.settled] = search.high[search.settled]
-    open_ = search.open
-    if open_.any():
-        gaps, ends = search.collect(open_)
-        starts = np.concatenate([[0], ends[:-1]])
-        for g in np.flatnonzero(open_):
-            inside = gaps[starts[g] : ends[g]]
-            rank = k[g] - search.below[g] - 1
-            found[g] = np.partition(inside, rank)[rank]
+    low, high, expected = _guess(walk, word, pairs, k)
+    share = _COLLECTED_AT_MOST // max(1, int((pairs > 0).sum()))
+    _select(walk, word, k, low, high, (pairs > 0) & (expected <= share), found)
+    missed = (pairs > 0) & np.isnan(found)
+    if missed.any():
+        low, high, single = _bisect(walk, word, pairs, k, missed, share)
+        found[single] = high[single]
+        _select(walk, word, k, low, high, missed & ~single, found)
     return found
 
 
-class _Bracket:
-    """For each group, numbers low < high with fewer than K gaps up to low, and K up to high."""
-
-    def __init__(self, walk: Walk, word: int, pairs: Ints, k: Ints) -> None:
-        self.walk, self.word, self.k = walk, word, k
-        self.has_pairs = pairs > 0
-        self.low_bits = np.full(len(pairs), _BELOW_ZERO, dtype=np.int64)
-        self.high_bits = np.full(len(pairs), _bits(np.inf), dtype=np.int64)
-        self.below = np.zeros(len(pairs), dtype=np.int64)
-        self.up_to = pairs.copy()
-
-    @property
-    def low(self) -> Floats:
-        return np.where(self.low_bits < 0, -1.0, _number(np.maximum(self.low_bits, 0)))
-
-    @property
-    def high(self) -> Floats:
-        return _number(self.high_bits)
-
-    @property
-    def settled(self) -> Flags:
-        """Groups whose bracket holds a single number."""
-        return np.asarray(self.has_pairs & (self.high_bits - self.low_bits == 1))
-
-    @property
-    def open(self) -> Flags:
-        return np.asarray(self.has_pairs & ~self.settled)
-
-    @property
-    def too_wide(self) -> Flags:
-        """Groups with more gaps in their bracket than their share of what may be collected."""
-        share = _COLLECTED_AT_MOST // max(1, int(self.open.sum()))
-        return np.asarray(self.open & (self.up_to - self.below > share))
-
-    @property
-    def middle(self) -> Floats:
-        """Halfway between low and high among the floating-point numbers; NaN: leave alone."""
-        middle = _number(self.low_bits + (self.high_bits - self.low_bits) // 2)
-        return np.where(self.too_wide, middle, np.nan)
-
-    def probe(self, limit: Floats) -> None:
-        """Count the gaps up to a limit inside each bracket, and tighten the brackets by it."""
-        bits = _bits(np.nan_to_num(limit, nan=0.0))
-        wanted = self.has_pairs & np.isfinite(limit)
-        wanted &= (bits > self.low_bits) & (bits < self.high_bits)
-        if not wanted.any():
-            return
-        count = count_up_to(self.walk, self.word, np.where(wanted, limit, 0.0), wanted)
-        short = wanted & (count < self.k)
-        enough = wanted & ~short
-        self.low_bits[short], self.below[short] = bits[short], count[short]
-        self.high_bits[enough], self.up_to[enough] = bits[enough], count[enough]
-
-    def collect(self, wanted: Flags) -> tuple[Floats, Ints]:
-        """Return the gaps in the brackets, group after group, and where each group ends."""
-        above, limit, mask = self.low, self.high, _mask(wanted)
-        sizes = np.where(wanted, self.up_to - self.below, 0)
-        ends = np.cumsum(sizes)
-
-        def task(log: Log, first: int, last: int) -> tuple[Floats, Ints]:
-            views = (log.units, log.starts, log.score, log.masks[self.word], mask)
-            inside, outside = np.zeros_like(sizes), np.zeros_like(sizes)
-            count_within(*views, limit, first, last, inside)
-            count_within(*views, above, first, last, outside)
-            here = np.where(wanted, inside - outside, 0)
-            place = np.cumsum(here) - here
-            gaps = np.empty(int(here.sum()))
-            collect_between(*views, above, limit, first, last, place, gaps)
-            return gaps, here
-
-        gaps, place = np.empty(int(sizes.sum())), ends - sizes
-        for part, here in self.walk(task, "selecting thresholds"):
-            offset = 0
-            for g in np.flatnonzero(here):
-                gaps[place[g] : place[g] + here[g]] = part[offset : offset + here[g]]
-                place[g] += here[g]
-                offset += here[g]
-        return gaps, ends
-
-
-def _guesses(walk: Walk, word: int, pairs: Ints, k: Ints) -> tuple[Floats, Floats]:
-    """Return numbers that very likely lie below and above the K-th smallest gaps."""
-    gap, mask = _drawn_gaps(walk, word)
-    order = np.argsort(gap, kind="stable")
-    gap, mask = gap[order], mask[order]
-    low, high = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
+def _guess(walk: Walk, word: int, pairs: Ints, k: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return numbers that very likely bracket the K-th smallest gaps, and how many lie between."""
+    gap, matched = draw_gaps(walk, word)
+    low, high = np.full(len(pairs), _BELOW_ZERO), np.full(len(pairs), np.inf)
+    between = pairs.astype(np.float64)
     for g in np.flatnonzero(pairs > 0):
-        mine = gap[(mask >> np.uint64(g)) & np.uint64(1) == 1]
-        expected = len(mine) * (int(k[g]) / int(pairs[g]))
-        margin = _STANDARD_ERRORS * (np.sqrt(expected) + 1)
-        if expected - margin >= 0:
-            low[g] = mine[int(expected - margin)]
-        if expected + margin < len(mine):
-            high[g] = mine[int(expected + margin)]
-    return low, high
+        mine = gap[(matched >> np.uint64(g)) & np.uint64(1) == 1]
+        rank = len(mine) * (int(k[g]) / int(pairs[g]))
+        margin = _STANDARD_ERRORS * (np.sqrt(rank) + 1)
+        first, last = int(rank - margin), int(rank + margin)
+        if not 0 <= last < len(mine):
+            continue
+        mine = np.partition(mine, [max(first, 0), last])
+        low[g] = mine[first] if first >= 0 else _BELOW_ZERO
+        high[g] = mine[last]
+        between[g] = pairs[g] * (last - max(first, 0) + 1) / len(mine)
+    return low, high, between
 
 
-def _drawn_gaps(walk: Walk, word: int) -> tuple[Floats, Masks]:
-    """Draw pairs of rows of one query, all equally likely, and say which groups they match."""
+def _select(
+    walk: Walk, word: int, k: Ints, low: Floats, high: Floats, wanted: Flags, found: Floats
+) -> None:
+    """Fill in the K-th gap of each wanted group whose bracket (low, high] holds it."""
+    mask = _mask(wanted)
 
-    def weigh(log: Log, first: int, last: int) -> float:
-        return float(_pairs_in_queries(log, first, last).sum())
+    def task(log: Log, first: int, last: int) -> tuple[Ints, Floats, Ints]:
+        below = _count(log, word, mask, low, first, last)
+        ends = np.cumsum(_count(log, word, mask, high, first, last) - below)
+        gaps, place = np.empty(int(ends[-1])), np.concatenate([[0], ends[:-1]])
+        rows = (log.units, log.starts, log.score, log.masks[word])
+        collect_between(*rows, mask, low, high, first, last, place, gaps)
+        return below, gaps, ends
 
-    total = sum(walk(weigh, "sizing up"))
-    if not total:
-        return np.empty(0), np.empty(0, dtype=np.uint64)
-
-    def draw(log: Log, first: int, last: int) -> tuple[Floats, Masks]:
-        weight = _pairs_in_queries(log, first, last)
-        n_drawn = int(np.ceil(_DRAWN_PAIRS * weight.sum() / total))
-        return _draw(log, word, first, weight, n_drawn)
-
-    parts = list(walk(draw, "drawing pairs"))
-    return np.concatenate([gap for gap, _ in parts]), np.concatenate([mask for _, mask in parts])
-
-
-def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
-    size = np.diff(log.starts[log.units[first] : log.units[last] + 1]).astype(float)
-    return np.asarray(size * (size - 1) / 2)
-
-
-def _draw(log: Log, word: int, first: int, weight: Floats, n: int) -> tuple[Floats, Masks]:
-    if not n:
-        return np.empty(0), np.empty(0, dtype=np.uint64)
-    rng = np.random.default_rng(0)
-    cumulated = np.cumsum(weight)
-    query = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
-    query = log.units[first] + np.minimum(query, len(weight) - 1)
-    start, size = log.starts[query], log.starts[query + 1] - log.starts[query]
-    usable = size > 1
-    start, size = start[usable], size[usable]
-    one = rng.integers(0, size)
-    other = (one + rng.integers(1, size)) % size
-    lower, upper = start + np.minimum(one, other), start + np.maximum(one, other)
-    gap = log.score[upper] - log.score[lower]
-    mask = log.masks[word]
-    matched = mask[lower] & ~mask[upper]
-    tied = mask[upper] & ~mask[lower]
-    return gap, np.where(gap == 0, matched | tied, matched)
+    parts = list(walk(task, "selecting thresholds"))
+    below = sum((part[0] for part in parts), np.zeros(len(k), dtype=np.int64))
+    for g in np.flatnonzero(wanted):
+        inside = np.concatenate(
+            [gaps[ends[g - 1] if g else 0 : ends[g]] for _, gaps, ends in parts]
+        )
+        rank = k[g] - below[g] - 1
+        if 0 <= rank < len(inside):
+            found[g] = np.partition(inside, rank)[rank]
 
 
-def _added(parts: Iterable[Ints], n_groups: int) -> Ints:
-    total = np.zeros(n_groups, dtype=np.int64)
-    for part in parts:
-        total += part
-    return total
+def _bisect(
+    walk: Walk, word: int, pairs: Ints, k: Ints, wanted: Flags, share: int
+) -> tuple[Floats, Floats, Flags]:
+    """Halve the range of numbers until each bracket holds few gaps, or a single number."""
+    # The bits of a floating-point number, 0 or above, are its place in the order of all of them.
+    low = np.full(len(k), -1, dtype=np.int64)
+    high = np.full(len(k), np.float64(np.inf).view(np.int64))
+    below, up_to = np.zeros_like(pairs), pairs.copy()
+    while True:
+        wide = wanted & (high - low > 1) & (up_to - below > share)
+        if not wide.any():
+            break
+        middle = low + (high - low) // 2
+        count = count_up_to(walk, word, middle.view(np.float64), wide)
+        short = wide & (count < k)
+        enough = wide & ~short
+        low[short], below[short] = middle[short], count[short]
+        high[enough], up_to[enough] = middle[enough], count[enough]
+    lowest = np.where(low < 0, _BELOW_ZERO, np.maximum(low, 0).view(np.float64))
+    return lowest, high.view(np.float64), wanted & (high - low == 1)
+
+
+def _count(log: Log, word: int, mask: np.uint64, limit: Floats, first: int, last: int) -> Ints:
+    count = np.zeros(len(limit), dtype=np.int64)
+    count_within(log.units, log.starts, log.score, log.masks[word], mask, limit, first, last, count)
+    return count
 
 
 def _mask(wanted: Flags) -> np.uint64:
     return np.uint64(sum(1 << int(g) for g in np.flatnonzero(wanted)))
-
-
-def _bits(number: Floats | float) -> Ints:
-    """Return the place of a floating-point number, 0 or above, in the order of all of them."""
-    return np.asarray(number, dtype=np.float64).view(np.int64)
-
-
-def _number(bits: Ints) -> Floats:
-    return np.asarray(bits, dtype=np.int64).view(np.float64)

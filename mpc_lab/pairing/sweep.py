@@ -16,13 +16,12 @@ from mpc_lab.pairing.arrays import Floats, Ints, Masks
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import inlined, kernel
 
-PAIRS, QUERIES, CLUSTERS = 0, 1, 2
-SUM, SQUARES, CC, CU, UU = 0, 1, 2, 3, 4
-NO_BIN = 65535
+PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
+N_SUMS = 8
 
 Index = int | np.int64
 Bins = NDArray[np.int32]
-FirstBins = NDArray[np.uint16]
+FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 class Bookings(NamedTuple):
@@ -30,44 +29,34 @@ class Bookings(NamedTuple):
 
     Attributes
     ----------
-    counts : int64 array (slot, bin, 3)
-        Pairs, queries and units that each bin adds.
-    sums : float64 array (slot, bin, 5)
-        The changes of Σx, Σx², and over units of Σc², ΣcU, ΣU²; x the centred difference.
-    first_bin : uint16 array (item, slot)
-        The first bin in which an item has a pair. Without items it has no rows.
+    sums : float64 array (slot, bin, 8)
+        What each bin adds: pairs, queries and units; the changes of Σx and Σx², x the centred
+        difference; and over units the changes of Σc², ΣcU and ΣU². One cache line a bin.
+    first_bin : unsigned array (item, slot)
+        The first bin in which an item has a pair; no rows where items are not known.
     """
 
-    counts: Ints
     sums: Floats
     first_bin: FirstBins
 
 
 class _Scratch(NamedTuple):
-    """The sums of the unit being walked, by slot and bin, and which of them are not zero."""
+    """The pairs and centred sums of the unit being walked, by slot and bin."""
 
-    c: Ints
-    u: Floats
+    unit: Floats
     touched: Masks
-    live: NDArray[np.bool_]
-    live_slots: Ints
     query_bin: Ints
     query_slots: Ints
-    n_live: Ints
-    n_query: Ints
+    n_query_slots: Ints
 
 
 @inlined
 def _scratch(n_slots: int, n_bins: int) -> _Scratch:
     return _Scratch(
-        np.zeros((n_slots, n_bins), dtype=np.int64),
-        np.zeros((n_slots, n_bins)),
+        np.zeros((n_slots, n_bins, 2)),
         np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
-        np.zeros(n_slots, dtype=np.bool_),
-        np.empty(n_slots, dtype=np.int64),
         np.full(n_slots, n_bins, dtype=np.int64),
         np.empty(n_slots, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )
 
@@ -76,17 +65,13 @@ def _scratch(n_slots: int, n_bins: int) -> _Scratch:
 def _book(to: Bookings, scratch: _Scratch, slot: Index, b: Index, x: float) -> None:
     """Add one pair to its unit and query."""
     to.sums[slot, b, SQUARES] += x * x
-    scratch.c[slot, b] += 1
-    scratch.u[slot, b] += x
+    scratch.unit[slot, b, 0] += 1.0
+    scratch.unit[slot, b, 1] += x
     scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
-    if not scratch.live[slot]:
-        scratch.live[slot] = True
-        scratch.live_slots[scratch.n_live[0]] = slot
-        scratch.n_live[0] += 1
     if b < scratch.query_bin[slot]:
-        if scratch.query_bin[slot] == scratch.c.shape[1]:
-            scratch.query_slots[scratch.n_query[0]] = slot
-            scratch.n_query[0] += 1
+        if scratch.query_bin[slot] == scratch.unit.shape[1]:
+            scratch.query_slots[scratch.n_query_slots[0]] = slot
+            scratch.n_query_slots[0] += 1
         scratch.query_bin[slot] = b
 
 
@@ -100,37 +85,37 @@ def _see(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: Index) 
 
 @inlined
 def _close_query(to: Bookings, scratch: _Scratch) -> None:
-    for k in range(scratch.n_query[0]):
+    for k in range(scratch.n_query_slots[0]):
         slot = scratch.query_slots[k]
-        to.counts[slot, scratch.query_bin[slot], QUERIES] += 1
-        scratch.query_bin[slot] = scratch.c.shape[1]
-    scratch.n_query[0] = 0
+        to.sums[slot, scratch.query_bin[slot], QUERIES] += 1.0
+        scratch.query_bin[slot] = scratch.unit.shape[1]
+    scratch.n_query_slots[0] = 0
 
 
 @inlined
 def _close_unit(to: Bookings, scratch: _Scratch) -> None:
     """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
-    for k in range(scratch.n_live[0]):
-        slot = scratch.live_slots[k]
-        pairs, total, fresh = 0.0, 0.0, True
+    for slot in range(scratch.touched.shape[0]):
+        pairs, total, fresh = 0.0, 0.0, 1.0
         for word in range(scratch.touched.shape[1]):
             bits = scratch.touched[slot, word]
+            if not bits:
+                continue
+            scratch.touched[slot, word] = np.uint64(0)
             while bits:
                 b = 64 * word + lowest(bits)
                 bits &= bits - ONE
-                c, u = float(scratch.c[slot, b]), scratch.u[slot, b]
-                to.counts[slot, b, CLUSTERS] += fresh
-                to.counts[slot, b, PAIRS] += scratch.c[slot, b]
-                to.sums[slot, b, SUM] += u
-                to.sums[slot, b, CC] += c * (2 * pairs + c)
-                to.sums[slot, b, CU] += pairs * u + c * total + c * u
-                to.sums[slot, b, UU] += u * (2 * total + u)
-                pairs, total, fresh = pairs + c, total + u, False
-                scratch.c[slot, b] = 0
-                scratch.u[slot, b] = 0.0
-            scratch.touched[slot, word] = np.uint64(0)
-        scratch.live[slot] = False
-    scratch.n_live[0] = 0
+                c, u = scratch.unit[slot, b, 0], scratch.unit[slot, b, 1]
+                scratch.unit[slot, b, 0] = 0.0
+                scratch.unit[slot, b, 1] = 0.0
+                line = to.sums[slot, b]
+                line[CLUSTERS] += fresh
+                line[PAIRS] += c
+                line[SUM] += u
+                line[CC] += c * (2 * pairs + c)
+                line[CU] += pairs * u + c * total + c * u
+                line[UU] += u * (2 * total + u)
+                pairs, total, fresh = pairs + c, total + u, 0.0
 
 
 @kernel
@@ -163,7 +148,7 @@ def sweep_both_sides(
         Added to.
     """
     n_groups = len(center)
-    scratch = _scratch(2 * n_groups, to.counts.shape[1])
+    scratch = _scratch(2 * n_groups, to.sums.shape[1])
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
             for lower in range(starts[q], starts[q + 1]):
@@ -217,7 +202,7 @@ def sweep_neighbours(
 
     Slots are the groups; otherwise as `sweep_both_sides`.
     """
-    scratch = _scratch(len(center), to.counts.shape[1])
+    scratch = _scratch(len(center), to.sums.shape[1])
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
             for one in range(starts[q], starts[q + 1]):
