@@ -16,12 +16,11 @@ _LARGEST_WHOLE = 2.0**53
 def check_complete(missing: Mapping[str, Bools]) -> None:
     """Raise for the first column, described by its key, that has a missing value."""
     for what, absent in missing.items():
-        count = int(absent.sum())
-        if count:
-            values = "1 missing value" if count == 1 else f"{count:,} missing values, the first"
+        if absent.any():
             raise MpcError(
-                f"{what} has {values} in row {int(absent.argmax())} (rows count from 0): fill in "
-                'what is missing, or pass missing="drop" to leave such rows out.'
+                f"{what} must be complete, but it has {_found(absent, 'missing value')} in row "
+                f"{int(absent.argmax())} (rows count from 0): fill in what is missing, or pass "
+                'missing="drop" to leave such rows out.'
             )
 
 
@@ -30,9 +29,14 @@ def check_finite(values: Floats, rows: Ints, what: str) -> None:
     infinite = np.isinf(values)
     if infinite.any():
         raise MpcError(
-            f"{what} must be finite, but {int(infinite.sum()):,} of its values are infinite, the "
-            f"first in row {rows[infinite.argmax()]} (rows count from 0): remove or replace them."
+            f"{what} must be finite, but it has {_found(infinite, 'infinite value')} in row "
+            f"{rows[infinite.argmax()]} (rows count from 0): remove or replace such values."
         )
+
+
+def _found(where: Bools, noun: str) -> str:
+    count = int(where.sum())
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s, the first"
 
 
 def whole_positions(values: Floats, rows: Ints, what: str) -> Ints:

@@ -85,7 +85,8 @@ def _pandas_numbers(values: pd.Series[Any]) -> Floats | None:
         found = np.full(len(values), np.nan)
         found[present] = values.to_numpy()[present].astype(np.float64)
         return found
-    if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+    known = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+    if pd.api.types.is_complex_dtype(dtype) or not (known or values.isna().all()):
         return None
     # A copy: to_numpy may be a view of the caller's memory, and read-only.
     return np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -160,8 +160,8 @@ def _flatten(series: Series) -> tuple[Ints, Series]:
         labels = series.__native_namespace__().chunked_array([lists.flatten()])
         parents = lists.value_parent_indices().to_numpy().astype(np.int64)
         return parents, settled(nw.from_native(labels, series_only=True))
-    values = object_array(series.to_list(), len(series))
-    values[is_missing(series)] = ()
+    gone = is_missing(series)
+    values = [() if null else value for value, null in zip(series.to_list(), gone, strict=True)]
     lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
     flat = object_array(itertools.chain.from_iterable(values), int(lengths.sum()))
     labels = pd.Series(flat, dtype=object)

@@ -130,11 +130,11 @@ class Ranking:
             score=one_name(score, "score"),
             outcome=one_name(outcome, "outcome"),
             group=one_or_more(group, "group"),
-            item=item,
-            unit=unit,
+            item=item if item is None else one_name(item, "item"),
+            unit=unit if unit is None else one_name(unit, "unit"),
             group_sep=group_sep,
-            position=position,
-            segment=segment,
+            position=position if position is None else one_name(position, "position"),
+            segment=segment if segment is None else one_name(segment, "segment"),
         )
         self._keep(read_rows(table, self.columns, drop=missing == "drop"))
 
@@ -187,7 +187,7 @@ class Ranking:
 
     def column(self, name: Hashable) -> NDArray[Any]:
         """Return any column of the table the rows came from, as an array of its own."""
-        return np.array(get_column(self._table, name, "a column").to_numpy())
+        return np.array(get_column(self._table, name).to_numpy())
 
     def query_labels(self, codes: ArrayLike) -> Objects:
         """Return the ids of queries as they came; a tuple each where query has several columns."""
@@ -249,14 +249,12 @@ class Ranking:
         return self.n_rows
 
     def __repr__(self) -> str:
-        sizes = [f"{self.n_rows:,} rows", f"{self.n_queries:,} queries"]
-        if self.item_code is not None:
-            sizes.append(f"{self.n_items:,} items")
-        if self.unit_code is not None:
-            sizes.append(f"{self.n_units:,} units")
+        counts = {"rows": self.n_rows, "queries": self.n_queries, "items": self.n_items}
+        counts["units"] = 0 if self.unit_code is None else self.n_units
+        sizes = [f"{count:,} {what}" for what, count in counts.items() if count]
         sizes.append(f"{len(self.groups):,} groups")
         if self.dropped:
-            sizes.append(f"{self.dropped:,} rows dropped")
+            sizes.append(f"{self.dropped:,} dropped for missing values")
         named = ", ".join(f"{role}={name!r}" for role, name in self.columns.given().items())
         return f"<Ranking: {', '.join(sizes)}; {named}>"
 

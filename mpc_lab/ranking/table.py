@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -45,10 +45,10 @@ def _refusal(data: object) -> str:
     try:
         nw.from_native(data)  # type: ignore[call-overload]
     except TypeError:
-        return f"The rows must come as {_ACCEPTED}, but a {kind} came."
+        return f"The rows must come as {_ACCEPTED}, but {kind} came."
     return (
-        f"The rows must be in memory, but a lazy {kind} came: collect it first, "
-        "for example with .collect() or .df()."
+        f"The rows must be in memory, but the lazy {kind} came: collect it first, "
+        "for example with .collect(), .compute() or .df()."
     )
 
 
@@ -69,9 +69,10 @@ def _from_arrays(arrays: Mapping[Any, Any]) -> pd.DataFrame:
 
 def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
     dimensions = getattr(values, "ndim", 1)
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__") or dimensions == 0:
+    unfit = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__len__")
+    if unfit or dimensions == 0:
         raise MpcError(
-            f"Entry {name!r} of the dict must be an array, but a {type(values).__name__} came: "
+            f"Entry {name!r} of the dict must be an array, but {type(values).__name__} came: "
             "give one value for each row."
         )
     if dimensions != 1:
@@ -82,22 +83,35 @@ def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return pandas_series(series).reset_index(drop=True)
-    return pd.Series(values.to_pandas() if hasattr(values, "to_pandas") else values)
+    if hasattr(values, "to_pylist"):  # a pyarrow array, whose own way to pandas loses integers
+        values = values.to_pylist()
+    column: pd.Series[Any] = pd.Series(values)
+    listed = isinstance(values, list | tuple) and column.dtype.kind == "f"
+    if listed and pd.api.types.infer_dtype(values, skipna=True) == "integer":
+        return pd.Series(values, dtype=object)  # whole numbers beside None stay whole
+    return column
 
 
-def get_column(frame: Frame, name: Hashable, role: str) -> Series:
+def get_column(frame: Frame, name: Hashable, role: str = "") -> Series:
     """Return one column, or say which name was probably meant."""
     if name not in frame.columns:
         hint = near_match(name, map(str, frame.columns))
-        raise MpcError(f"There is no column {name!r} to use as {role}.{hint}")
+        purpose = f" to use as {role}" if role else ""
+        raise MpcError(f"There is no column {name!r}{purpose}.{hint}")
     return settled(frame.get_column(name))
 
 
 def settled(series: Series) -> Series:
-    """Hand a dictionary column of pyarrow to pandas, which unites the dictionaries of chunks."""
-    if series.implementation.is_pyarrow() and series.dtype == nw.Categorical:
-        return nw.from_native(series.to_pandas(), series_only=True)
-    return series
+    """Turn a dictionary column of pyarrow, alone or inside pandas, into a pandas categorical."""
+    if series.dtype != nw.Categorical or series.implementation.is_polars():
+        return series
+    native: Any = series.to_native()
+    if series.implementation.is_pandas():
+        if isinstance(native.dtype, pd.CategoricalDtype):
+            return series
+        native = native.array.__arrow_array__()
+    # pyarrow's own conversion: pd.Series(native), which narwhals uses, loses nulls here.
+    return nw.from_native(native.to_pandas(), series_only=True)
 
 
 def take_rows(frame: Frame, rows: NDArray[np.int64]) -> Frame:
@@ -113,7 +127,8 @@ def pandas_series(series: Series) -> pd.Series[Any]:
     if series.dtype.is_integer() and series.null_count():
         return pd.Series(series.to_list(), dtype=str(series.dtype))
     try:
-        return series.to_pandas()
+        converted: pd.Series[Any] = series.to_native().to_pandas()
+        return converted
     except ModuleNotFoundError:  # polars needs pyarrow for this
         return pd.Series(series.to_list())
 
