@@ -134,7 +134,8 @@ def holm(p: FloatArray) -> FloatArray:
 def benjamini_hochberg(p: FloatArray) -> FloatArray:
     """Return the step-up p-values of Benjamini and Hochberg."""
     order, steps = _ascending(p)
-    ratio = p[order] * p.size / (steps + 1)
+    # In this order the largest is multiplied by exactly 1, and none falls below its own p.
+    ratio = p[order] * (p.size / (steps + 1))
     stepped = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
     return _put_back(stepped, order)
 
