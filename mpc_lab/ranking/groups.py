@@ -88,9 +88,9 @@ def _from_labels(series: Series, separator: str | None, what: str) -> Membership
     _bound_memory(len(groups), len(codes), what)
     index = {name: number for number, name in enumerate(groups)}
     parents = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    numbers = np.array([index[name] for part in parts for name in part], dtype=np.int64)
+    members = np.array([index[name] for part in parts for name in part], dtype=np.int64)
     # One column more than there are labels: code -1, no label, finds the empty one at the end.
-    table = _pack(parents, numbers, len(parts) + 1, len(groups))
+    table = _pack(parents, members, len(parts) + 1, len(groups))
     return Membership(groups, np.take(table, codes, axis=1))
 
 
@@ -114,7 +114,7 @@ def _coded(series: Series, what: str) -> tuple[Ints, list[Any]]:
     codes[present] = found.codes
     labels = found.labels.tolist()
     if isinstance(series.dtype, nw.Enum):
-        labels += [label for label in series.dtype.categories if label not in set(labels)]
+        labels = list(dict.fromkeys([*labels, *series.dtype.categories]))
     return codes, labels
 
 
@@ -124,7 +124,7 @@ def _holds_lists(series: Series, what: str) -> bool:
     if not series.implementation.is_pandas() or not is_object(series.to_native()):
         return False
     native = series.to_native()
-    kinds = set(map(type, native[native.notna()]))
+    kinds = set(map(type, native.to_numpy()[native.notna().to_numpy()]))
     if not any(issubclass(kind, _LISTS) for kind in kinds):
         return False
     if not all(issubclass(kind, _LISTS) for kind in kinds):
@@ -137,17 +137,40 @@ def _holds_lists(series: Series, what: str) -> bool:
 
 
 def _from_lists(series: Series, what: str) -> Membership:
-    parents, flat = _flatten(series)
+    if series.implementation.is_pandas():
+        rows, distinct = _distinct_lists(series, what)
+        found = _from_flat(*_flatten(distinct), len(distinct), what)
+        _bound_memory(len(found.groups), len(series), what)
+        return Membership(found.groups, np.take(found.masks, rows, axis=1))
+    return _from_flat(*_flatten(series), len(series), what)
+
+
+def _from_flat(parents: Ints, flat: Series, n_rows: int, what: str) -> Membership:
     codes, labels = _coded(flat, what)
     wanted = [not _blank(label) for label in labels]
     names = label_names(list(itertools.compress(labels, wanted)), what)
     groups = tuple(sorted(names))
-    _bound_memory(len(groups), len(series), what)
+    _bound_memory(len(groups), n_rows, what)
     index = {name: number for number, name in enumerate(groups)}
-    number_of = np.array([*(-1 if _blank(label) else index[str(label)] for label in labels), -1])
-    numbers = number_of[codes]
-    kept = numbers >= 0
-    return Membership(groups, _pack(parents[kept], numbers[kept], len(series), len(groups)))
+    member_of = np.array([*(-1 if _blank(label) else index[str(label)] for label in labels), -1])
+    members = member_of[codes]
+    kept = members >= 0
+    return Membership(groups, _pack(parents[kept], members[kept], n_rows, len(groups)))
+
+
+def _distinct_lists(series: Series, what: str) -> tuple[Ints, Series]:
+    """Return which of the distinct lists each row has, and these; null is the empty list."""
+    seen: dict[tuple[Any, ...], int] = {}
+    lists = zip(series.to_list(), is_missing(series).tolist(), strict=True)
+    try:
+        codes = [seen.setdefault(() if null else tuple(value), len(seen)) for value, null in lists]
+    except TypeError as error:
+        raise MpcError(
+            f"{what} must hold lists of labels that can be compared and hashed, but it does not "
+            f"({error}): convert the labels to text."
+        ) from error
+    distinct = pd.Series(object_array(seen, len(seen)), dtype=object)
+    return np.array(codes, dtype=np.int64), nw.from_native(distinct, series_only=True)
 
 
 def _flatten(series: Series) -> tuple[Ints, Series]:
@@ -160,8 +183,7 @@ def _flatten(series: Series) -> tuple[Ints, Series]:
         labels = series.__native_namespace__().chunked_array([lists.flatten()])
         parents = lists.value_parent_indices().to_numpy().astype(np.int64)
         return parents, settled(nw.from_native(labels, series_only=True))
-    gone = is_missing(series)
-    values = [() if null else value for value, null in zip(series.to_list(), gone, strict=True)]
+    values = [() if value is None else value for value in series.to_list()]
     lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
     flat = object_array(itertools.chain.from_iterable(values), int(lengths.sum()))
     labels = pd.Series(flat, dtype=object)
@@ -201,15 +223,15 @@ def _no_members(n_groups: int, n_rows: int) -> Masks:
     return np.zeros((max(1, -(-n_groups // 64)), n_rows), dtype=np.uint64)
 
 
-def _pack(parents: Ints, numbers: Ints, n_rows: int, n_groups: int) -> Masks:
-    """Set bit ``numbers[k]`` of row ``parents[k]``; `parents` never falls."""
+def _pack(parents: Ints, members: Ints, n_rows: int, n_groups: int) -> Masks:
+    """Set bit ``members[k]`` of row ``parents[k]``; `parents` never falls."""
     masks = _no_members(n_groups, n_rows)
     if not len(parents):
         return masks
-    bits = np.uint64(1) << (numbers % 64).astype(np.uint64)
+    bits = np.uint64(1) << (members % 64).astype(np.uint64)
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
     for word in range(len(masks)):
-        mine = np.where(numbers // 64 == word, bits, np.uint64(0))
+        mine = np.where(members // 64 == word, bits, np.uint64(0))
         masks[word, parents[starts]] = np.bitwise_or.reduceat(mine, starts)
     return masks
 
