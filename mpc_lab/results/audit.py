@@ -19,6 +19,7 @@ from mpc_lab.results import storage as _storage
 from mpc_lab.results import summary as _summary
 from mpc_lab.results import tree as _tree
 from mpc_lab.results import view as _view
+from mpc_lab.results.variables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -52,6 +53,17 @@ class Audit:
     ----------
     headline, moments, attrs, ranking, scores
         As given.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    >>> audit.groups
+    ('1', '2')
+    >>> audit.headline["verdict"].sel(group="1").item()
+    'undervalued'
+    >>> audit.pairs("1", limit=2).columns[:3].tolist()
+    ['query', 'item', 'other_item']
     """
 
     def __init__(
@@ -67,14 +79,15 @@ class Audit:
         self.headline = _schema.check_headline(headline)
         self._curve = curve
         self.moments = None if moments is None else _schema.check_moments(moments)
-        self.attrs = {"schema_version": _schema.SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
+        self.attrs = {"schema_version": SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
         self.ranking = ranking
         self.scores = scores
 
     @cached_property
     def curve(self) -> xr.Dataset:
         """The gap at every threshold of the grid; made when first asked for."""
-        return _schema.check_curve(self._curve() if callable(self._curve) else self._curve)
+        made = self._curve() if callable(self._curve) else self._curve
+        return _schema.check_same_cells(self.headline, _schema.check_curve(made))
 
     @property
     def tree(self) -> xr.DataTree:

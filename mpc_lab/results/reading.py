@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.results.schema import PAIRING_MODES
+from mpc_lab.results.variables import PAIRING_MODES
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.results.schema import PAIRING_MODES
+from mpc_lab.results.variables import PAIRING_MODES
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -21,9 +22,11 @@ def pairs(
     audit: Audit, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
 ) -> pd.DataFrame:
     """Return the pairs of one cell, one row each, sorted by gap and then by input order."""
+    if limit is not None and limit < 0:
+        raise MpcError(f"limit must be a number of pairs, 0 or more, not {limit!r}.")
     ranking = need_rows(audit, "pairs")
-    scores = _scores(audit, rule, group, mode)
-    listed = _list(audit, group, rule, mode, epsilon, limit, scores)
+    scores = _scores(audit, group, rule, mode)
+    listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
     used = ranking.score if scores is None else scores
     i, j = listed["row_i"], listed["row_j"]
     columns: dict[str, Any] = {"query": ranking.query_labels(ranking.query_code[i])}
@@ -33,8 +36,7 @@ def pairs(
     columns |= {"score": used[i], "other_score": used[j], "gap": listed["gap"]}
     columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
     columns |= {"outcome": ranking.outcome[i], "other_outcome": ranking.outcome[j]}
-    columns["difference"] = listed["d"]
-    return pd.DataFrame(columns)
+    return pd.DataFrame({**columns, "difference": listed["d"]})
 
 
 def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
@@ -42,8 +44,8 @@ def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | 
     from mpc_lab.inference.regression import fit
 
     ranking = need_rows(audit, "regression")
-    scores = _scores(audit, rule, group, mode)
-    listed = _list(audit, group, rule, mode, epsilon, None, scores)
+    scores = _scores(audit, group, rule, mode)
+    listed = _list(audit, ranking, scores, group, rule, mode, epsilon, None)
     codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
     return fit(listed["d"], codes[listed["row_i"]])
 
@@ -58,16 +60,11 @@ def need_rows(audit: Audit, method: str) -> Ranking:
     return audit.ranking
 
 
-def check_label(what: str, name: str, known: tuple[str, ...]) -> None:
-    """Refuse a label that the audit does not have."""
-    if name not in known:
-        raise MpcError(f"This audit has no {what} {name!r}.{near_match(name, known)}")
-
-
-def _scores(audit: Audit, rule: str, group: str, mode: str) -> NDArray[np.float64] | None:
-    check_label("group", group, audit.groups)
-    check_label("scoring rule", rule, tuple(audit.headline["scoring_rule"].values.tolist()))
-    check_label("pairing mode", mode, PAIRING_MODES)
+def _scores(audit: Audit, group: str, rule: str, mode: str) -> NDArray[np.float64] | None:
+    """Return the scores of a rule, None for those of the log, once the cell is known to exist."""
+    _check_label("group", group, audit.groups)
+    _check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
+    _check_label("pairing mode", mode, PAIRING_MODES)
     if audit.scores is not None:
         return audit.scores(rule, group)
     if rule == "baseline":
@@ -78,28 +75,33 @@ def _scores(audit: Audit, rule: str, group: str, mode: str) -> NDArray[np.float6
     )
 
 
+def _check_label(what: str, label: str, known: Sequence[str]) -> None:
+    if label not in known:
+        raise MpcError(f"This audit has no {what} {label!r}.{near_match(label, known)}")
+
+
 def _list(
     audit: Audit,
+    ranking: Ranking,
+    scores: NDArray[np.float64] | None,
     group: str,
     rule: str,
     mode: str,
     epsilon: float | None,
     limit: int | None,
-    scores: NDArray[np.float64] | None,
 ) -> dict[str, NDArray[Any]]:
     from mpc_lab.pairing.listing import list_pairs
 
-    limit_of_gap = _headline_epsilon(audit, group, rule) if epsilon is None else float(epsilon)
-    if not limit_of_gap >= 0:
+    if epsilon is None:
+        epsilon = _headline_epsilon(audit, group, rule)
+    if isinstance(epsilon, str) or not epsilon >= 0:
         raise MpcError(f"epsilon must be a number of 0 or more, not {epsilon!r}.")
-    ranking = need_rows(audit, "pairs")
-    return list_pairs(ranking, group, scores, mode, limit_of_gap, limit)
+    return list_pairs(ranking, group, scores, mode, float(epsilon), limit)
 
 
 def _headline_epsilon(audit: Audit, group: str, rule: str) -> float:
     # All modes of one group and rule share the threshold of `matched`, so any mode can give it.
-    cell = audit.headline["epsilon"].sel(group=group, scoring_rule=rule)
-    value = float(cell.values[0])
+    value = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
     if math.isnan(value):
         raise MpcError(
             f"Group {group!r} has no pair under rule {rule!r}, so it has no threshold to list "

@@ -1,9 +1,8 @@
-"""The written schema: which variables an audit holds, and builders and checks that keep to it."""
+"""Builders that label plain arrays by the written schema, and checks that hold to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,107 +10,20 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError, near_match
-
-SCHEMA_VERSION = 1
-PAIRING_MODES = ("matched", "mirrored", "adjacent")
-VARIANCES = ("naive", "query", "item", "union")
-VERDICTS = ("undervalued", "overvalued", "within tolerance", "inconclusive", "not estimable")
+from mpc_lab.results.variables import (
+    CURVE,
+    HEADLINE,
+    HEADLINE_DIMS,
+    KINDS,
+    MOMENTS,
+    PAIRING_MODES,
+    VARIANCES,
+    VERDICTS,
+    Variable,
+)
 
 Attribute = int | float | str
 Cells = Mapping[str, ArrayLike | Mapping[str, ArrayLike]]
-
-_HEADLINE_DIMS = ("group", "scoring_rule", "pairing_mode")
-_CURVE_DIMS = ("group", "epsilon", "scoring_rule", "pairing_mode")
-_MOMENT_DIMS = ("scoring_rule", "pairing_mode", "group", "bin")
-_KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "text (<U)"}
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One line of the schema.
-
-    ``kind`` is numpy's letter: f for float64, i for int64 (a count), b for bool, U for text.
-    """
-
-    dims: tuple[str, ...]
-    kind: str
-    meaning: str
-    units: str
-    optional: bool = False
-
-
-def _shared(dims: tuple[str, ...]) -> dict[str, Variable]:
-    return {
-        "estimate": Variable(dims, "f", "mean outcome difference over the pairs", "outcome"),
-        "std_error": Variable(dims, "f", "standard error of the estimate", "outcome"),
-        "ci_low": Variable(dims, "f", "lower end of the pointwise interval", "outcome"),
-        "ci_high": Variable(dims, "f", "upper end of the pointwise interval", "outcome"),
-        "p_value": Variable(dims, "f", "two-sided p-value for a gap of 0", "1"),
-        "n_pairs": Variable(dims, "i", "number of pairs", "1"),
-        "n_queries": Variable(dims, "i", "number of queries with a pair", "1"),
-        "n_items": Variable(dims, "i", "number of items in a pair; 0 without items", "1"),
-        "n_effective": Variable(dims, "f", "effective number of clusters", "1"),
-        "dof": Variable(dims, "f", "degrees of freedom of the interval", "1"),
-    }
-
-
-HEADLINE: dict[str, Variable] = {
-    **_shared(_HEADLINE_DIMS),
-    "epsilon": Variable(_HEADLINE_DIMS, "f", "largest score gap of a pair", "score"),
-    "p_adjusted": Variable(_HEADLINE_DIMS, "f", "p-value adjusted over the family", "1"),
-    "ci_low_adjusted": Variable(_HEADLINE_DIMS, "f", "lower end, adjusted interval", "outcome"),
-    "ci_high_adjusted": Variable(_HEADLINE_DIMS, "f", "upper end, adjusted interval", "outcome"),
-    "ci_cut": Variable(_HEADLINE_DIMS, "b", "whether the adjusted interval was cut at 0", "1"),
-    "verdict": Variable(_HEADLINE_DIMS, "U", "what the cell shows", ""),
-    "verdict_reason": Variable(_HEADLINE_DIMS, "U", "why there is no direction; else empty", ""),
-    "tie_inflation": Variable(_HEADLINE_DIMS, "f", "pairs found / pairs asked for", "1"),
-    "std_error_by": Variable(
-        (*_HEADLINE_DIMS, "variance"), "f", "standard error by variance family", "outcome"
-    ),
-    "mde": Variable(_HEADLINE_DIMS, "f", "smallest detectable gap", "outcome", optional=True),
-    "mde_adjusted": Variable(
-        _HEADLINE_DIMS, "f", "smallest detectable gap, adjusted", "outcome", optional=True
-    ),
-    "variance_from": Variable(
-        _HEADLINE_DIMS, "U", "variance family that was largest", "", optional=True
-    ),
-    "share_items": Variable(
-        _HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
-    ),
-}
-
-CURVE: dict[str, Variable] = {
-    **_shared(_CURVE_DIMS),
-    "band_low": Variable(
-        _CURVE_DIMS, "f", "lower end of the band over epsilon", "outcome", optional=True
-    ),
-    "band_high": Variable(
-        _CURVE_DIMS, "f", "upper end of the band over epsilon", "outcome", optional=True
-    ),
-}
-
-_FAMILIES = ("naive", "query", "item", "dyad", "item_query")
-_SQUARES = {
-    "cc": ("sum of squared pair counts", "1"),
-    "cu": ("sum of pair count times centred sum", "outcome"),
-    "uu": ("sum of squared centred sums", "outcome^2"),
-}
-
-MOMENTS: dict[str, Variable] = {
-    "pairs": Variable(_MOMENT_DIMS, "i", "pairs up to the bin", "1"),
-    "queries": Variable(_MOMENT_DIMS, "i", "queries with a pair up to the bin", "1"),
-    "clusters": Variable(_MOMENT_DIMS, "i", "units with a pair up to the bin", "1"),
-    "items": Variable(_MOMENT_DIMS, "i", "items in a pair up to the bin", "1"),
-    "edges": Variable(("scoring_rule", "group", "bin"), "f", "right end of the bin", "score"),
-    "center": Variable(("scoring_rule", "group"), "f", "number the sums are centred at", "outcome"),
-    **{
-        f"{family}_{square}": Variable(
-            _MOMENT_DIMS, "f", f"{meaning} over {family} clusters", units, optional=True
-        )
-        for family in _FAMILIES
-        for square, (meaning, units) in _SQUARES.items()
-    },
-}
 
 
 def headline_dataset(
@@ -212,6 +124,14 @@ def check_moments(ds: xr.Dataset) -> xr.Dataset:
     return ds
 
 
+def check_same_cells(headline: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
+    """Return ``curve`` if its labels are those of ``headline``; otherwise raise an error."""
+    for dim in HEADLINE_DIMS:
+        if headline[dim].values.tolist() != curve[dim].values.tolist():
+            raise MpcError(f"curve.{dim} must hold the labels of headline.{dim} in their order.")
+    return curve
+
+
 def text(values: ArrayLike) -> NDArray[np.str_]:
     """Return values as numpy text of the smallest width, the one form that files give back."""
     array = np.asarray(values)
@@ -264,7 +184,7 @@ def _cast(
     array = text(value) if variable.kind == "U" else np.asarray(value)
     allowed = {"f": "fiu", "i": "iu", "b": "b", "U": "U"}[variable.kind]
     if array.dtype.kind not in allowed:
-        raise MpcError(f"{name} must be {_KINDS[variable.kind]}, not {array.dtype}.")
+        raise MpcError(f"{name} must be {KINDS[variable.kind]}, not {array.dtype}.")
     shape = tuple(labels[dim].size if dim in labels else -1 for dim in variable.dims)
     if array.ndim != len(shape) or any(
         want not in (-1, got) for want, got in zip(shape, array.shape, strict=True)
@@ -275,7 +195,7 @@ def _cast(
         )
     if variable.kind == "U":
         return array
-    return np.ascontiguousarray(array, dtype=_KINDS[variable.kind]).reshape(array.shape)
+    return np.ascontiguousarray(array, dtype=KINDS[variable.kind]).reshape(array.shape)
 
 
 def _check(part: str, schema: Mapping[str, Variable], ds: xr.Dataset) -> None:
@@ -293,7 +213,7 @@ def _check(part: str, schema: Mapping[str, Variable], ds: xr.Dataset) -> None:
 def _check_variable(name: str, variable: Variable, array: xr.DataArray) -> None:
     if array.dims != variable.dims:
         raise MpcError(f"{name} must have dims {variable.dims}, not {array.dims}.")
-    wanted = _KINDS[variable.kind]
+    wanted = KINDS[variable.kind]
     if array.dtype.kind != "U" if variable.kind == "U" else array.dtype != np.dtype(wanted):
         raise MpcError(f"{name} must be {wanted}, not {array.dtype}.")
     if variable.kind == "i" and (array.values < 0).any():

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import xarray as xr
 
 from mpc_lab.errors import MpcError
-from mpc_lab.results.schema import SCHEMA_VERSION, clean_attrs, text
+from mpc_lab.results.schema import clean_attrs, text
+from mpc_lab.results.variables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking

@@ -78,7 +78,8 @@ def reading(audit: Audit) -> Reading:
 
 def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
     flagged = part.having(*FLAGGED)
-    for cell in flagged[:_NAMED_AT_MOST]:
+    named = sorted(flagged[:_NAMED_AT_MOST], key=lambda cell: FLAGGED.index(cell.verdict))
+    for cell in named:
         yield sentence(cell, part.mode, options)
     rest = flagged[_NAMED_AT_MOST:]
     if rest:
@@ -216,7 +217,7 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     shown = [part for part in parts if part.mode != "mirrored"] or parts[:1]
     cells = [(part, cell) for part in shown for cell in part.cells]
     # The number of pairs asked for is a number of matched pairs.
-    coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == shown[0].mode]
+    coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == "matched"]
     if coarse:
         named = [f"{_where(p, c, parts)} ({c.ties:.3g} times)" for p, c in coarse]
         yield (
@@ -232,8 +233,8 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
     if any(part.rule == "calibrated" for part in parts):
         yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
-    if options.get("dropped"):
-        yield f"{int(options['dropped']):,} rows with a missing value were left out."
+    if options.get("n_dropped"):
+        yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
 
 
 def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:

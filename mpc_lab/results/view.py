@@ -6,6 +6,8 @@ the page around it (``currentColor``) or have contrast on light and on dark.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
 from mpc_lab.results.summary import reading, why_not
 from mpc_lab.results.wording import decimals, name, number, percent, quoted
+from mpc_lab.terminal import plain
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -96,15 +99,25 @@ def _folded(part: Slice, options: dict[str, Any]) -> str:
 
 def _definitions(options: dict[str, Any]) -> str:
     items = (
-        f"<dt>{escape(name(key))}</dt><dd>{escape(_cut(str(value)))}</dd>"
+        f"<dt>{escape(name(key))}</dt><dd>{escape(_cut(_shown(value)))}</dd>"
         for key, value in options.items()
         if value is not None
     )
     return f"<dl>{''.join(items)}</dl>"
 
 
+def _shown(value: object) -> str:
+    if isinstance(value, str) and value.startswith("{"):
+        with contextlib.suppress(ValueError):
+            value = json.loads(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {inner}" for key, inner in value.items() if inner is not None)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _cut(words: str) -> str:
-    return words if len(words) <= _SETTING_AT_MOST else words[:_SETTING_AT_MOST] + " …"
+    shown = plain(words)
+    return shown if len(shown) <= _SETTING_AT_MOST else shown[:_SETTING_AT_MOST] + " …"
 
 
 def _table(part: Slice, options: dict[str, Any], at_most: int) -> str:
