@@ -1,0 +1,24 @@
+"""Scoring rules: what the scores would be under another rule, when auditing a group.
+
+A rule takes a `Ranking` and a group and gives one score a row, in the order of the rows.
+May import from `errors` and `ranking`; of the outside world, numpy, and scipy when first used.
+"""
+
+from __future__ import annotations
+
+from mpc_lab.scoring.calibrated import Calibrated
+from mpc_lab.scoring.choosing import SCORING_RULES, as_rule, as_rules
+from mpc_lab.scoring.rules import Baseline, Boosted, Column, Custom, Demoted, Rule
+
+__all__ = [
+    "SCORING_RULES",
+    "Baseline",
+    "Boosted",
+    "Calibrated",
+    "Column",
+    "Custom",
+    "Demoted",
+    "Rule",
+    "as_rule",
+    "as_rules",
+]

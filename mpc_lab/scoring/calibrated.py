@@ -1,0 +1,73 @@
+"""Scores made comparable inside and outside a group, each by its own isotonic regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mpc_lab.scoring.checks import Floats
+from mpc_lab.scoring.rules import _NoBoost
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Calibrated(_NoBoost):
+    r"""Isotonic regression of the outcome on the score, separately inside and outside the group.
+
+    On each side the scores become
+
+    .. math:: \arg\min_{f \uparrow} \sum_r (y_r - f(s_r))^2,
+
+    with tied scores averaged first. Block values are rounded to 12 significant digits, so that
+    equal means tie. The fit is to the outcomes that are audited: the rule is `in_sample`.
+
+    References
+    ----------
+    Barlow & Brunk (1972), The isotonic regression problem and its dual.
+    """
+
+    in_sample: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        """Return ``"calibrated"``."""
+        return "calibrated"
+
+    def scores(self, ranking: Ranking, group: str) -> Floats:
+        """Return the fitted outcome of each row."""
+        member = ranking.member(group)
+        fitted = np.empty(ranking.n_rows)
+        for side in (member, ~member):
+            if side.any():
+                fitted[side] = isotonic(ranking.score[side], ranking.outcome[side])
+        return fitted
+
+
+def isotonic(score: Floats, outcome: Floats) -> Floats:
+    """Return the isotonic fit of outcome on score at each row, ties averaged first."""
+    from scipy.optimize import isotonic_regression
+
+    levels, at = np.unique(score, return_inverse=True)
+    weight = np.bincount(at, minlength=len(levels)).astype(np.float64)
+    mean = np.bincount(at, weights=outcome, minlength=len(levels)) / weight
+    return rounded(isotonic_regression(mean, weights=weight).x)[at]
+
+
+def rounded(values: Floats) -> Floats:
+    """Return numbers with 12 significant digits."""
+    size = np.abs(values)
+    with np.errstate(divide="ignore"):
+        exponent = np.floor(np.log10(size))
+    shift = np.where(size > 0, np.clip(_DIGITS - 1 - exponent, -300, 300), 0.0)
+    # Powers of ten with a positive exponent are exact where it matters; those below 1 are not.
+    power = 10.0 ** np.abs(shift)
+    with np.errstate(over="ignore"):
+        up = np.round(values * power) / power
+        down = np.round(values / power) * power
+    return np.where(shift >= 0, up, down)
