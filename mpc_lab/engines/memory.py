@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.log import Log
 
+Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
@@ -40,28 +41,34 @@ class MemoryWalk:
 
     def __call__(self, task: Callable[[Log, int, int], Result], label: str) -> Iterator[Result]:
         """Yield what the task returns for each block, in order."""
-        done = self.progress(label, len(self.blocks)) if self.progress else None
-        for result in self._results(task):
+        return self.spread(lambda block: task(self.log, *block), self.blocks, label)
+
+    def spread(
+        self, task: Callable[[Job], Result], jobs: Sequence[Job], label: str
+    ) -> Iterator[Result]:
+        """Yield what the task returns for each job, in order."""
+        done = self.progress(label, len(jobs)) if self.progress else None
+        for result in _in_order(task, jobs):
             if done:
                 done()
             yield result
 
-    def _results(self, task: Callable[[Log, int, int], Result]) -> Iterator[Result]:
-        threads = min(n_threads(), len(self.blocks))
-        if threads <= 1:
-            for first, last in self.blocks:
-                yield task(self.log, first, last)
-            return
-        # A few blocks ahead and no more, so that results waiting for their turn stay few.
-        ahead: deque[Future[Result]] = deque()
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for first, last in self.blocks:
-                    ahead.append(pool.submit(task, self.log, first, last))
-                    if len(ahead) > 2 * threads:
-                        yield ahead.popleft().result()
-                while ahead:
+
+def _in_order(task: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+    threads = min(n_threads(), len(jobs))
+    if threads <= 1:
+        yield from map(task, jobs)
+        return
+    # A few jobs ahead and no more, so that results waiting for their turn stay few.
+    ahead: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for job in jobs:
+                ahead.append(pool.submit(task, job))
+                if len(ahead) > 2 * threads:
                     yield ahead.popleft().result()
-            finally:
-                for waiting in ahead:
-                    waiting.cancel()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for waiting in ahead:
+                waiting.cancel()

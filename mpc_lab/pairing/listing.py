@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints
-from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.rows import pair_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ def list_pairs(
     """
     log = sort_rows(ranking, scores)
     member = ranking.member(group)[log.row]
-    i, j = _rows(log, member, mode, epsilon)
+    i, j = pair_rows(log, member, mode, epsilon)
     gap = np.abs(log.score[i] - log.score[j])
     order = np.lexsort((log.row[j], log.row[i], gap))[:limit]
     i, j = i[order], j[order]
@@ -59,49 +59,6 @@ def list_pairs(
         "rank_i": rank[i],
         "rank_j": rank[j],
     }
-
-
-def _rows(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Ints, Ints]:
-    if mode == "adjacent":
-        upper = np.flatnonzero(log.below >= 0)
-        lower = log.below[upper]
-        close = np.abs(log.score[upper] - log.score[lower]) <= epsilon
-        cross = close & (member[upper] != member[lower])
-        upper, lower = upper[cross], lower[cross]
-        return np.where(member[upper], upper, lower), np.where(member[upper], lower, upper)
-    matched = mode == "matched"
-    nothing = np.empty(0, dtype=np.int64)
-    n = _list(log.starts, log.score, member, matched, epsilon, nothing, nothing)
-    i, j = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    _list(log.starts, log.score, member, matched, epsilon, i, j)
-    return i, j
-
-
-@kernel
-def _list(
-    starts: Ints,
-    score: Floats,
-    member: Flags,
-    matched: bool,
-    epsilon: float,
-    i: Ints,
-    j: Ints,
-) -> int:
-    """Count the pairs and, where the arrays have room for them, write them down."""
-    n = 0
-    for q in range(len(starts) - 1):
-        for lower in range(starts[q], starts[q + 1]):
-            for upper in range(lower + 1, starts[q + 1]):
-                gap = score[upper] - score[lower]
-                if gap > epsilon:
-                    break
-                if member[lower] == member[upper] or (member[lower] != matched and gap > 0):
-                    continue
-                if n < len(i):
-                    i[n] = lower if member[lower] else upper
-                    j[n] = upper if member[lower] else lower
-                n += 1
-    return n
 
 
 def _ranks(log: Log, ranking: Ranking, *, logged: bool) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,12 @@ class Moments:
     pairs, queries, clusters, items : int64 arrays (mode, group, threshold)
         Pairs; queries, clusters and items with a pair.
     by : dict of Quadratic
-        ``"naive"``: each pair its own cluster. ``"query"``: clusters are units, or queries.
+        ``"naive"``: each pair its own cluster. ``"query"``: clusters are units, or queries. Where
+        items are summed over, ``"item"``, ``"dyad"`` (two items), and both inside a unit:
+        ``"item_query"``, ``"dyad_query"``.
+    squares : dict of float64 arrays
+        Where items are summed over, Σc² over the items ``"inside"`` the group's side of the pairs,
+        and over those ``"outside"``.
     """
 
     edges: Floats
@@ -61,6 +66,7 @@ class Moments:
     clusters: Ints
     items: Ints
     by: dict[str, Quadratic]
+    squares: dict[str, Floats] = field(default_factory=dict)
 
     def at(self, index: Ints) -> Moments:
         """Keep the thresholds ``index[group, k]`` of each group."""
@@ -80,6 +86,7 @@ class Moments:
                 name: Quadratic(pick(sums.cc), pick(sums.cu), pick(sums.uu))
                 for name, sums in self.by.items()
             },
+            squares={side: pick(sums) for side, sums in self.squares.items()},
         )
 
 
@@ -111,4 +118,5 @@ def concatenate(parts: list[Moments], axis: str) -> Moments:
         clusters=join(lambda part: part.clusters),
         items=join(lambda part: part.items),
         by={name: join_sums(name) for name in first.by},
+        squares={side: join(lambda part, side=side: part.squares[side]) for side in first.squares},
     )

@@ -1,0 +1,55 @@
+"""Add the sums over items to the moments of a log in memory, one group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mpc_lab.engines.memory import MemoryWalk
+from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
+from mpc_lab.pairing.moments import Moments, Quadratic
+
+
+def add_item_sums(walk: MemoryWalk, moments: Moments) -> Moments:
+    """Return the moments of all groups of the log with what item and union variance need."""
+
+    def task(group: int) -> list[ItemSums]:
+        return sums_of_group(
+            walk.log,
+            group,
+            moments.edges[group],
+            float(moments.center[group]),
+            moments.pairs[:, group, -1].tolist(),
+        )
+
+    groups = range(len(moments.center))
+    found = list(walk.spread(task, groups, "summing over items"))
+    return _with_items(moments, found)
+
+
+def _with_items(moments: Moments, found: list[list[ItemSums]]) -> Moments:
+    modes = range(len(moments.pairs))
+
+    def stacked(pick: Callable[..., Any]) -> Any:
+        return np.array([[pick(of_group[mode]) for of_group in found] for mode in modes])
+
+    by = {
+        name: Quadratic(
+            stacked(lambda sums, name=name: sums.by[name].cc),
+            stacked(lambda sums, name=name: sums.by[name].cu),
+            stacked(lambda sums, name=name: sums.by[name].uu),
+        )
+        for name in found[0][0].by
+    }
+    return replace(
+        moments,
+        items=stacked(lambda sums: sums.items),
+        by=moments.by | by,
+        squares={
+            "inside": stacked(lambda sums: sums.inside),
+            "outside": stacked(lambda sums: sums.outside),
+        },
+    )
