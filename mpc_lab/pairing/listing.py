@@ -50,7 +50,7 @@ def list_pairs(
     gap = np.abs(log.score[i] - log.score[j])
     order = np.lexsort((log.row[j], log.row[i], gap))[:limit]
     i, j = i[order], j[order]
-    rank = _ranks(log, ranking, logged=scores is None)
+    rank = ranks(log, ranking, logged=scores is None)
     return {
         "row_i": log.row[i],
         "row_j": log.row[j],
@@ -61,7 +61,8 @@ def list_pairs(
     }
 
 
-def _ranks(log: Log, ranking: Ranking, *, logged: bool) -> Ints:
+def ranks(log: Log, ranking: Ranking, *, logged: bool) -> Ints:
+    """Return the place of each row of the log in the ranked list of its query, 1 = top."""
     if logged and ranking.position is not None:
         return ranking.position[log.row]
     ends = np.repeat(log.starts[1:], np.diff(log.starts))

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from mpc_lab.datasets import synthetic
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.listed import estimate_listed, pair_codes
+from mpc_lab.inference.placebo import placebo
+from mpc_lab.pairing.listing import list_pairs
+from mpc_lab.pairing.log import sort_rows
+
+
+@pytest.fixture(scope="module")
+def rows():
+    ranking = synthetic(queries=400, seed=3)
+    log = sort_rows(ranking)
+    return ranking, log, ranking.member("1")[log.row], ranking.query_code[log.row]
+
+
+def test_placebo_estimates_centre_on_0(rows):
+    _, log, member, query = rows
+    found = placebo(log, member, query, epsilon=0.3, permutations=300)
+    error = found.estimate.std() / np.sqrt(300)
+    assert abs(found.estimate.mean()) < 4 * error
+    # so sharp a centre would not be seen in one order alone, where the mean is far below 0
+    assert error < 0.002
+
+
+def test_placebo_rejects_at_its_nominal_rate(rows):
+    _, log, member, query = rows
+    found = placebo(log, member, query, epsilon=0.1, permutations=400, level=0.9)
+    assert found.n_estimable == 400
+    assert found.rejected == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / 400))
+
+
+def test_the_group_itself_has_its_pairs_in_both_orders(rows):
+    ranking, log, member, query = rows
+    item = ranking.item_code[log.row] % 300
+    found = placebo(log, member, query, epsilon=0.1, item=item, cluster="union", permutations=1)
+    sides = [list_pairs(ranking, "1", None, mode, 0.1) for mode in ("matched", "mirrored")]
+    row_i, d = (np.concatenate([side[name] for side in sides]) for name in ("row_i", "d"))
+    expected = estimate_listed(d, 0.0, pair_codes(ranking.query_code[row_i]), cluster="query")
+    assert found.observed == pytest.approx(expected.estimate)
+
+
+def test_the_p_value_counts_the_group_among_the_permutations(rows):
+    _, log, member, query = rows
+    found = placebo(log, member, query, epsilon=0.1, permutations=30)
+    beyond = (np.abs(found.estimate) >= abs(found.observed)).sum()
+    assert found.observed_p_value == (1 + beyond) / 31
+
+
+def test_the_seed_decides(rows):
+    _, log, member, query = rows
+    one, same, other = (
+        placebo(log, member, query, epsilon=0.1, permutations=5, seed=seed).estimate
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).all()
+
+
+def test_a_group_without_pairs_is_not_estimable(rows):
+    _, log, member, query = rows
+    found = placebo(log, np.ones_like(member), query, epsilon=0.1, permutations=3)
+    assert found.n_estimable == 0
+    assert np.isnan([found.observed, found.observed_p_value, found.rejected]).all()
+
+
+def test_there_must_be_a_permutation(rows):
+    _, log, member, query = rows
+    with pytest.raises(MpcError, match="permutations must be at least 1, got 0"):
+        placebo(log, member, query, epsilon=0.1, permutations=0)
