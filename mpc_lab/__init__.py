@@ -20,10 +20,11 @@ _HOME = {
     "audit": "mpc_lab.run",
     "load": "mpc_lab.results",
 }
-_ROOMS = ("datasets",)
+_ROOMS = ("datasets", "rankers")
 
 if TYPE_CHECKING:
     from mpc_lab import datasets as datasets
+    from mpc_lab import rankers as rankers
     from mpc_lab.errors import AuditFailed as AuditFailed
     from mpc_lab.errors import MpcError as MpcError
     from mpc_lab.pairing import Quantile as Quantile
