@@ -193,7 +193,7 @@ def test_a_reader_that_leaves_early_is_no_traceback():
 def test_an_encoding_without_our_letters_is_no_traceback():
     result = subprocess.run(
         [sys.executable, "-m", "mpc_lab.cli", *SMALL],
-        env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,
     )
