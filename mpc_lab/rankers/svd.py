@@ -122,10 +122,11 @@ def _check_once(rows: pd.DataFrame, user: NDArray[np.int64], item: NDArray[np.in
     cell = user * (int(item.max()) + 1) + item
     ordered = np.sort(cell)  # several times faster than a hash table where nothing is wrong
     if (ordered[1:] == ordered[:-1]).any():
-        row = rows.iloc[int(pd.Series(cell).duplicated().to_numpy().argmax())]
+        row = rows[pd.Series(cell).duplicated()][:1]
+        who, what = row["user"].tolist()[0], row["item"].tolist()[0]
         raise MpcError(
-            f"A user may rate an item once, but user {row['user']!r} rated item {row['item']!r} "
-            "more than once: keep one of these ratings."
+            f"A user may rate an item once, but user {who!r} rated item {what!r} more than once: "
+            "keep one of these ratings."
         )
 
 
