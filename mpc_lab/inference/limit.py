@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -121,11 +122,7 @@ def limit(
     >>> round(found.estimate, 6), found.method
     (2.0, 'local quadratic')
     """
-    if not (np.isfinite(bandwidth) and bandwidth >= 0):
-        raise MpcError(
-            f"bandwidth must be a finite score gap, 0 or above, got {bandwidth}; "
-            "leave it out to have it chosen."
-        )
+    check_bandwidth(bandwidth)
     order = np.argsort(gap, kind="stable")
     gap, d = np.asarray(gap)[order], np.asarray(d)[order]
     n_ties = int(np.searchsorted(gap, 0.0, side="right"))
@@ -164,6 +161,16 @@ def limit(
         method=method,
         reason=why,
     )
+
+
+def check_bandwidth(bandwidth: float) -> None:
+    """Raise unless `bandwidth` is a finite number that is not negative."""
+    number = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool)
+    if not (number and np.isfinite(bandwidth) and bandwidth >= 0):
+        raise MpcError(
+            f"bandwidth must be a finite score gap, 0 or above, got {bandwidth!r}; "
+            "leave it out to have it chosen."
+        )
 
 
 def _why_ties(gaps: int, tie_weight: float) -> str:
