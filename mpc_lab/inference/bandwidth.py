@@ -8,7 +8,7 @@ import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import FloatArray, IntArray
-from mpc_lab.inference.fitting import clustered_variance, polynomial
+from mpc_lab.inference.fitting import clustered_variance, dot, polynomial
 
 CANDIDATES = 20
 LARGEST_LIST = 2_000_000
@@ -122,5 +122,5 @@ def _squared_error(
     fit = polynomial(near, d[:n], 1 - near / h, degree=1)
     if fit is None:
         return float("inf")
-    bias = float(fit.loadings @ near**2)
+    bias = float(dot(fit.loadings, near**2))
     return (m2**2 + s2**2) * bias**2 / 4 + clustered_variance(fit, query[:n])

@@ -9,6 +9,7 @@ import numpy as np
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
 from mpc_lab.inference.estimates import Estimates, effective_clusters, effective_items, estimate
+from mpc_lab.inference.fitting import dot
 from mpc_lab.pairing.moments import Quadratic
 
 
@@ -111,7 +112,7 @@ class PairCodes:
         """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair."""
         u = np.asarray(u, dtype=np.float64)
         count = np.array(float(len(u)))
-        by = {"naive": Quadratic(count, u.sum(), u @ u), "query": _quadratic(u, self.query)}
+        by = {"naive": Quadratic(count, u.sum(), dot(u, u)), "query": _quadratic(u, self.query)}
         if self.items is not None:
             items = self.items
             by["item"] = _quadratic(u, items.inside, items.outside)
@@ -245,12 +246,12 @@ def _quadratic(u: FloatArray, *codes: IntArray) -> Quadratic:
     for code in codes:
         count += np.bincount(code, minlength=size)
         total += np.bincount(code, u, minlength=size)
-    return Quadratic(count @ count, count @ total, total @ total)
+    return Quadratic(dot(count, count), dot(count, total), dot(total, total))
 
 
 def _squared_counts(code: IntArray) -> FloatArray:
     count = np.bincount(code).astype(np.float64)
-    return np.asarray(count @ count)
+    return dot(count, count)
 
 
 def _distinct(code: IntArray) -> int:
