@@ -1,0 +1,307 @@
+"""A group's gap by the position of its item, and how much position itself would have to explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
+from mpc_lab.inference.estimates import Estimates, estimate
+from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
+from mpc_lab.inference.student import critical
+from mpc_lab.objective.weights import Weights, position_weights
+from mpc_lab.pairing import PAIRING_MODES
+from mpc_lab.pairing.listing import list_pairs
+from mpc_lab.pairing.moments import Quadratic
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+_FEWEST_QUERIES = 2
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The pairs of one cell, one entry each.
+
+    Attributes
+    ----------
+    d : float64 array
+        Difference of outcomes.
+    position, other_position : int64 array
+        Place of the group's item and of the other item in the ranked list.
+    outcome, other_outcome : float64 array
+    query : int64 array
+        The query.
+    codes : PairCodes
+        What pairs share.
+    """
+
+    d: FloatArray
+    position: IntArray
+    other_position: IntArray
+    outcome: FloatArray
+    other_outcome: FloatArray
+    query: IntArray
+    codes: PairCodes
+
+    def take(self, chosen: BoolArray) -> PairTable:
+        """Return some of the pairs."""
+        return PairTable(
+            self.d[chosen],
+            self.position[chosen],
+            self.other_position[chosen],
+            self.outcome[chosen],
+            self.other_outcome[chosen],
+            self.query[chosen],
+            self.codes.take(chosen),
+        )
+
+
+def pair_table(
+    ranking: Ranking,
+    group: str,
+    epsilon: float,
+    *,
+    scores: FloatArray | None = None,
+    mode: str = "matched",
+) -> PairTable:
+    """List the pairs of one cell with what is needed below.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    epsilon : float
+        The largest gap.
+    scores : float64 array, optional
+        Those of another rule; the ranked list of the logged scores is the logged positions, where
+        there are any, and these need not follow the scores.
+    mode : {"matched", "mirrored", "adjacent"}
+    """
+    if mode not in PAIRING_MODES:
+        hint = near_match(mode, PAIRING_MODES)
+        raise MpcError(f"There is no pairing mode {mode!r}.{hint}")
+    listed = list_pairs(ranking, group, scores, mode, epsilon)
+    i, j = listed["row_i"], listed["row_j"]
+    cluster = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    item = ranking.item_code
+    return PairTable(
+        d=listed["d"],
+        position=listed["rank_i"],
+        other_position=listed["rank_j"],
+        outcome=ranking.outcome[i],
+        other_outcome=ranking.outcome[j],
+        query=ranking.query_code[i],
+        codes=pair_codes(cluster[i]) if item is None else pair_codes(cluster[i], item[i], item[j]),
+    )
+
+
+@dataclass(frozen=True)
+class ByPosition:
+    """MPC of the pairs whose group item stands at each position; arrays over positions.
+
+    Attributes
+    ----------
+    position : int64 array
+        The positions with a pair, ascending.
+    estimates : Estimates
+        Clustered by query, or unit.
+    n_pairs, n_queries : int64 array
+    """
+
+    position: IntArray
+    estimates: Estimates
+    n_pairs: IntArray
+    n_queries: IntArray
+
+
+def by_position(pairs: PairTable, *, level: float = 0.95) -> ByPosition:
+    """Return MPC by the position of the group's item, with intervals clustered by query."""
+    position, at = np.unique(pairs.position, return_inverse=True)
+    n = np.bincount(at, minlength=len(position)).astype(np.float64)
+    mean = np.bincount(at, pairs.d, minlength=len(position)) / n
+    u = pairs.d - mean[at]
+    naive = Quadratic(n, _add(at, u, len(position)), _add(at, u**2, len(position)))
+    query, clusters = _cluster_sums(at, pairs.codes.query, u, len(position))
+    estimates = estimate(
+        n.astype(np.int64),
+        mean,
+        {"naive": naive, "query": query},
+        clusters=clusters,
+        cluster="query",
+        level=level,
+    )
+    return ByPosition(
+        position, estimates, n.astype(np.int64), queries_at(at, pairs.query, len(position))
+    )
+
+
+@dataclass(frozen=True)
+class PositionWeighted:
+    """One mean over positions, each counted by its weight.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        Of 0-dimensional arrays.
+    n_positions, n_left_out : int
+        Positions that count, and those left out because fewer than two queries have a pair there.
+    n_pairs : int
+        Pairs at the positions that count.
+    """
+
+    estimates: Estimates
+    n_positions: int
+    n_left_out: int
+    n_pairs: int
+
+
+def position_weighted(
+    pairs: PairTable,
+    *,
+    weights: Weights = None,
+    cluster: str = "query",
+    level: float = 0.95,
+) -> PositionWeighted:
+    r"""Return MPC with each position of the group's item counted by its weight.
+
+    .. math:: \sum_k w_k \mathrm{MPC}_k / W, \qquad W = \sum_k w_k,
+
+    over the positions k with pairs in at least 2 queries. Its variance is that of MPC with
+    :math:`(w_k/W)(d_p - \mathrm{MPC}_k)/P_k` in place of :math:`u_p/P`.
+
+    Parameters
+    ----------
+    pairs : PairTable
+    weights : array or callable, optional
+        Strictly decreasing; by default those of DCG.
+    cluster : {"query", "naive", "item", "union"}
+    level : float
+    """
+    position, at = np.unique(pairs.position, return_inverse=True)
+    enough = queries_at(at, pairs.query, len(position)) >= _FEWEST_QUERIES
+    kept = enough[at]
+    used = pairs.take(kept)
+    place = (np.cumsum(enough) - 1)[at[kept]]
+    w = position_weights(weights, int(position.max(initial=1)))[position[enough] - 1]
+    n = np.bincount(place, minlength=len(w)).astype(np.float64)
+    mean = np.bincount(place, used.d, minlength=len(w)) / n
+    share = w / w.sum() if len(w) else w
+    z = len(used.d) * (share / n)[place] * (used.d - mean[place])
+    return PositionWeighted(
+        estimates=estimate_listed(z, float(share @ mean), used.codes, cluster=cluster, level=level),
+        n_positions=int(enough.sum()),
+        n_left_out=int((~enough).sum()),
+        n_pairs=len(used.d),
+    )
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How a gap depends on γ, when the outcome of the lower item is multiplied by 1 + γ.
+
+    Attributes
+    ----------
+    estimate, slope : float
+        θ(γ) = estimate + γ·slope.
+    v_dd, v_dl, v_ll : float
+        V(γ) = v_dd + 2γ·v_dl + γ²·v_ll, after correction.
+    t : float
+        Critical value of the interval.
+    flip : float
+        The γ above −1 nearest 0 at which an end of the interval is 0; NaN: it never flips.
+    """
+
+    estimate: float
+    slope: float
+    v_dd: float
+    v_dl: float
+    v_ll: float
+    t: float
+    flip: float
+
+    def at(self, gamma: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the estimate and the two ends of its interval at each γ."""
+        gamma = np.asarray(gamma, dtype=np.float64)
+        theta = self.estimate + gamma * self.slope
+        variance = self.v_dd + 2 * gamma * self.v_dl + gamma**2 * self.v_ll
+        half = self.t * np.sqrt(np.maximum(variance, 0.0))
+        return theta, theta - half, theta + half
+
+
+def position_sensitivity(
+    pairs: PairTable, *, cluster: str = "query", level: float = 0.95
+) -> Sensitivity:
+    r"""Return what a gap would be if lower positions lost part of their outcomes.
+
+    With D = Σd and L = Σ ±y(lower), + where the lower item of the list is the group's,
+    :math:`\theta(\gamma) = (D + \gamma L)/P` and
+    :math:`V(\gamma) = V_{DD} + 2\gamma V_{DL} + \gamma^2 V_{LL}`. The verdict flips at the real
+    root of :math:`\theta(\gamma)^2 = t^2 V(\gamma)` nearest 0 with γ > −1.
+
+    Parameters
+    ----------
+    pairs : PairTable
+    cluster : {"query", "naive", "item", "union"}
+        Under union, the one of union, query and item that is used at γ = 0.
+    level : float
+    """
+    lower_is_inside = pairs.position > pairs.other_position
+    lower = np.where(lower_is_inside, pairs.outcome, -pairs.other_outcome)
+    mean, slope = (float(x.mean()) if len(x) else float("nan") for x in (pairs.d, lower))
+    d, x = pairs.d - mean, lower - slope
+    base = estimate_listed(d, mean, pairs.codes, cluster=cluster, level=level)
+    if not base.estimable:
+        nan = float("nan")
+        return Sensitivity(nan, slope, nan, nan, nan, nan, nan)
+    family = str(base.variance_from)
+    v_dd = float(base.std_error) ** 2
+    correction = v_dd / float(base.variance_by[family])
+
+    def variance(u: FloatArray) -> float:
+        # A constant u has no variance, which is not an error here.
+        found = estimate_listed(u, 0.0, pairs.codes, cluster=cluster, level=level)
+        return correction * float(found.variance_by[family])
+
+    v_dl = (variance(d + x) - variance(d - x)) / 4
+    v_ll = variance(x)
+    t = float(critical(significance(level) / 2, base.dof))
+    return Sensitivity(mean, slope, v_dd, v_dl, v_ll, t, _flip(mean, slope, v_dd, v_dl, v_ll, t))
+
+
+def _flip(theta: float, slope: float, v_dd: float, v_dl: float, v_ll: float, t: float) -> float:
+    coefficients = [
+        slope**2 - t**2 * v_ll,
+        2 * (theta * slope - t**2 * v_dl),
+        theta**2 - t**2 * v_dd,
+    ]
+    roots = np.roots(coefficients)
+    real = [float(root.real) for root in roots if root.imag == 0 and root.real > -1]
+    return min(real, key=abs, default=float("nan"))
+
+
+def queries_at(at: IntArray, query: IntArray, n: int) -> IntArray:
+    """Return how many different queries each of `n` places occurs with."""
+    key = np.unique(np.stack([at, query], axis=1), axis=0)
+    return np.bincount(key[:, 0], minlength=n).astype(np.int64)
+
+
+def _add(at: IntArray, values: FloatArray, n: int) -> FloatArray:
+    return np.bincount(at, values, minlength=n).astype(np.float64)
+
+
+def _cluster_sums(
+    at: IntArray, cluster: IntArray, u: FloatArray, n: int
+) -> tuple[Quadratic, IntArray]:
+    """Return Σc², ΣcU, ΣU² over the clusters of each place, and how many there are."""
+    key, cell = np.unique(np.stack([at, cluster], axis=1), axis=0, return_inverse=True)
+    cell = cell.ravel()
+    c = np.bincount(cell, minlength=len(key)).astype(np.float64)
+    total = _add(cell, u, len(key))
+    place = key[:, 0]
+    sums = Quadratic(_add(place, c**2, n), _add(place, c * total, n), _add(place, total**2, n))
+    return sums, np.bincount(place, minlength=n).astype(np.int64)
