@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_lab.engines.measure import choose_thresholds, has_ties, measure
-from mpc_lab.engines.memory import MemoryWalk
+from mpc_lab.engines.measure import (
+    NO_THRESHOLD,
+    Headline,
+    choose_thresholds,
+    has_ties,
+    insert_thresholds,
+    measure,
+    measure_cross,
+)
 from mpc_lab.engines.progress import Progress
-from mpc_lab.pairing.arrays import Masks
+from mpc_lab.engines.sources import MemorySource
+from mpc_lab.engines.tables import cell_correlation, unit_sums
+from mpc_lab.inference.power import mde
+from mpc_lab.pairing.arrays import Flags, Floats
 from mpc_lab.pairing.compiling import announced_compilation
-from mpc_lab.pairing.log import select_groups, sort_rows
-from mpc_lab.pairing.thresholds import Quantile, Threshold, default_grid
+from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
 from mpc_lab.ranking import as_ranking
 from mpc_lab.results import Audit, assemble
+from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan, make_plan
+from mpc_lab.scoring import Rule
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -25,21 +36,21 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 _FIRST_PERCENTILE = Quantile(0.01)
-_MODES = ("matched", "mirrored", "adjacent")
 
 
 def audit(
     data: Any,
     *,
     groups: Sequence[str] | None = None,
-    scoring_rules: Sequence[str] = ("baseline",),
+    scoring_rules: Any = ("baseline",),
     pairing_modes: Sequence[str] = ("matched",),
     threshold: Threshold = _FIRST_PERCENTILE,
     epsilon: ArrayLike | None = None,
     cluster: str = "auto",
     level: float = 0.95,
-    adjust: str = "none",
+    adjust: str = "holm",
     tolerance: float | None = None,
+    bootstrap: int = 0,
     seed: int = 0,
     progress: bool | None = None,
     **columns: Any,
@@ -60,23 +71,30 @@ def audit(
         A :class:`mpc_lab.Ranking`, or what it takes together with its keywords.
     groups : list of str, optional
         The groups to audit; by default all.
-    scoring_rules : list of str
-        ``"baseline"``: the scores as they are.
+    scoring_rules : list
+        ``"baseline"``: the scores as they are. ``"boosted"``, ``"demoted"``: the group's scores
+        raised or lowered by a third of the scores' standard deviation, or by the α of
+        ``mpc.Boosted(α)``, ``mpc.Demoted(α)``. ``"calibrated"``: isotonic regression of the outcome
+        on the score, inside and outside the group. ``mpc.Column("name")``: another column. Or a
+        function (ranking, group) -> scores.
     pairing_modes : list of {"matched", "mirrored", "adjacent"}
         ``matched``: the item of the group is tied with or just below the other. ``mirrored``: tied
         with or just above. ``adjacent``: neighbours in the ranked list.
-    threshold : Quantile, Smallest or float
+    threshold : Quantile, Smallest, Powered or float
         The largest gap of the headline, by default the first percentile of the gaps of each group.
     epsilon : list of float, optional
         The grid of the curve; by default round numbers around the thresholds.
-    cluster : {"auto", "query", "naive"}
-        What is independent of each other: queries (or units), or, naively, all pairs.
+    cluster : {"auto", "union", "query", "item", "naive"}
+        What may make pairs alike: a common query (or unit), a common item, either of them
+        (``union``), or nothing. ``auto`` is ``union`` where items are known, else ``query``.
     level : float
         Confidence level.
-    adjust : {"none"}
-        Correction for looking at several groups.
+    adjust : {"holm", "romano_wolf", "fdr_bh", "none"}
+        Correction for looking at several groups and scoring rules.
     tolerance : float, optional
         A gap inside ± this, in units of the outcome, is called ``within tolerance``.
+    bootstrap : int
+        Also resample queries so many times, for ``audit.bootstrap``; 0: do not.
     seed : int
         For whatever is drawn at random.
     progress : bool, optional
@@ -112,35 +130,106 @@ def audit(
         level=level,
         adjust=adjust,
         tolerance=tolerance,
+        bootstrap=bootstrap,
         seed=seed,
     )
     with Progress(progress) as bar, announced_compilation(bar.wanted):
-        return _run(plan, ranking, bar)
+        return _run(plan, MemorySource(ranking, plan.groups, bar))
 
 
-def _run(plan: Plan, ranking: Ranking, bar: Progress) -> Audit:
-    n_groups = len(plan.groups)
-    walk = MemoryWalk(sort_rows(ranking, masks=_masks(plan, ranking)), bar)
-    headline = choose_thresholds(walk, n_groups, plan.threshold)
-    if plan.epsilon is None:
-        grid = default_grid(headline.epsilon, has_ties(walk, n_groups))
-    else:
-        grid = np.array(plan.epsilon)
-    adjacent = "adjacent" in plan.pairing_modes
-    found = measure(walk, headline, grid, n_items=ranking.n_items, adjacent=adjacent)
-    own = {"baseline": found.moments.at(found.headline)}
-    on_grid = {"baseline": found.moments.at(found.grid)}
+def _run(plan: Plan, source: MemorySource) -> Audit:
+    rules = plan.scoring_rules
+    chosen = [_thresholds(plan, source, rule) for rule in rules]
+    epsilon = np.stack([headline.epsilon for headline, _ in chosen])
+    wanted = np.stack([headline.wanted for headline, _ in chosen])
+    grid = _grid(plan, source, epsilon)
+    layouts = [insert_thresholds(own, grid) for own in epsilon]
+    moments = [
+        measure(source, rule, edges, adjacent=_adjacent(plan), items=_items(plan))
+        for rule, (edges, _, _) in zip(rules, layouts, strict=True)
+    ]
+    correlations = _correlations(plan, source, epsilon)
+    flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
-        assemble.headline(plan, own, headline.epsilon[None], headline.wanted[None]),
-        partial(assemble.curve, plan, on_grid, grid),
-        assemble.moments(plan, {"baseline": found.moments}, _MODES[: 2 + adjacent]),
-        assemble.attributes(plan, ranking),
-        ranking=ranking,
+        assemble.headline(
+            plan,
+            [part.at(own) for part, (_, _, own) in zip(moments, layouts, strict=True)],
+            epsilon,
+            wanted,
+            correlations=correlations,
+            underpowered=np.stack(flags) if flags else None,
+        ),
+        partial(
+            assemble.curve,
+            plan,
+            [part.at(here) for part, (_, here, _) in zip(moments, layouts, strict=True)],
+            grid,
+            [here for _, here, _ in layouts],
+            partial(_cross, plan, source.ranking, [edges for edges, _, _ in layouts]),
+        ),
+        assemble.moments(plan, moments, correlations),
+        assemble.attributes(plan, source.ranking),
+        ranking=source.ranking,
+        scores=partial(_scores, plan, source.ranking),
     )
 
 
-def _masks(plan: Plan, ranking: Ranking) -> Masks | None:
-    if plan.groups == ranking.groups:
+def _adjacent(plan: Plan) -> bool:
+    return "adjacent" in plan.swept_modes
+
+
+def _items(plan: Plan) -> bool:
+    return plan.cluster in ITEM_FAMILIES
+
+
+def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline, Flags | None]:
+    """Choose the threshold of each group, and say where it lacks the power asked for."""
+    n_groups = len(plan.groups)
+    if isinstance(plan.threshold, float):
+        return Headline(np.full(n_groups, plan.threshold), np.full(n_groups, np.nan)), None
+    if not isinstance(plan.threshold, Powered):
+        return choose_thresholds(source, rule, (plan.threshold,))[0], None
+    candidates = choose_thresholds(source, rule, plan.threshold.candidates)
+    epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
+    wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
+    moments = measure(source, rule, np.nan_to_num(epsilon, nan=NO_THRESHOLD), adjacent=False, items=_items(plan))
+    found = infer(moments, cluster=plan.cluster, level=plan.level)
+    std_error, dof = found.std_error[0], found.dof[0]
+    smallest = mde(std_error, dof, level=plan.level, power=plan.threshold.power)
+    enough = smallest <= plan.threshold.effect
+    best = np.argmin(np.where(np.isnan(std_error), np.inf, std_error), axis=1)
+    pick = np.where(enough.any(axis=1), np.argmax(enough, axis=1), best)
+    group = np.arange(n_groups)
+    lacking = np.asarray(~enough.any(axis=1))
+    return Headline(epsilon[group, pick], wanted[group, pick]), lacking
+
+
+def _grid(plan: Plan, source: MemorySource, epsilon: Floats) -> Floats:
+    if plan.epsilon is not None:
+        return np.array(plan.epsilon)
+    return default_grid(epsilon, any(has_ties(source, rule) for rule in plan.scoring_rules))
+
+
+def _correlations(plan: Plan, source: MemorySource, epsilon: Floats) -> list[Floats] | None:
+    """Return how the headline cells of each mode move together, where that is needed."""
+    if plan.adjust != "romano_wolf":
         return None
-    chosen = np.array([ranking.group_index(group) for group in plan.groups], dtype=np.int64)
-    return select_groups(ranking.masks, chosen)
+    return [
+        cell_correlation(
+            unit_sums(source, plan.scoring_rules, mode, epsilon), source.ranking.n_units
+        )
+        for mode in plan.swept_modes
+    ]
+
+
+def _cross(plan: Plan, ranking: Ranking, edges: list[Floats], rule: int) -> Any:
+    """Sweep again for the band of a curve, which is made when it is first asked for."""
+    source = MemorySource(ranking, plan.groups)
+    return measure_cross(source, plan.scoring_rules[rule], edges[rule], adjacent=_adjacent(plan))
+
+
+def _scores(plan: Plan, ranking: Ranking, label: str, group: str) -> Floats | None:
+    """Return the scores of a rule, None for the logged ones."""
+    if label == "baseline":
+        return None
+    return plan.scoring_rules[plan.rule_labels.index(label)].scores(ranking, group)

@@ -1,4 +1,4 @@
-"""From a walk to the sums of an audit: thresholds first, then one sweep for all of them."""
+"""From walks to the sums of an audit: thresholds first, then one sweep for all of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpc_lab.engines.items import add_item_sums
+from mpc_lab.engines.sources import MemorySource
 from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.centers import centers
-from mpc_lab.pairing.gather import Layout, gather
-from mpc_lab.pairing.moments import Moments, concatenate
+from mpc_lab.pairing.gather import Layout, gather, gather_cross
+from mpc_lab.pairing.moments import Moments, Quadratic, concatenate
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_gaps
-from mpc_lab.pairing.thresholds import Threshold, ranks
+from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import Walk
+from mpc_lab.scoring import Rule
+
+
+# No gap is as small: a group without a threshold has no pair in any mode.
+NO_THRESHOLD = -1.0
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The threshold of each group.
+    """The threshold of each group under one scoring rule.
 
     Attributes
     ----------
@@ -31,25 +38,6 @@ class Headline:
     wanted: Floats
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The sums of one scoring rule, and where the grid and the headline stand among them.
-
-    Attributes
-    ----------
-    moments : Moments
-        Modes ``matched``, ``mirrored`` and, where asked for, ``adjacent``.
-    grid : int64 array (group, epsilon)
-        The threshold of `moments` that each point of the grid is.
-    headline : int64 array (group, 1)
-        The threshold of `moments` that is the group's own.
-    """
-
-    moments: Moments
-    grid: Ints
-    headline: Ints
-
-
 def _words(n_groups: int) -> list[tuple[int, slice]]:
     """Return each word of the masks with the up to 64 groups in it."""
     return [
@@ -58,47 +46,110 @@ def _words(n_groups: int) -> list[tuple[int, slice]]:
     ]
 
 
-def choose_thresholds(walk: Walk, n_groups: int, threshold: Threshold) -> Headline:
-    """Find the exact threshold of each group."""
-    if isinstance(threshold, float):
-        return Headline(np.full(n_groups, threshold), np.full(n_groups, np.nan))
-    epsilon, wanted = np.empty(n_groups), np.empty(n_groups)
-    for word, groups in _words(n_groups):
-        pairs = count_pairs(walk, word, groups.stop - groups.start)
-        epsilon[groups] = kth_smallest_gaps(walk, word, pairs, ranks(threshold, pairs))
-        wanted[groups] = [threshold.rank(int(n)) for n in pairs]
-    return Headline(epsilon, wanted)
+def choose_thresholds(
+    source: MemorySource, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
+) -> list[Headline]:
+    """Find the exact threshold of each group, for each of some ways to choose it."""
+    n_groups = len(source.groups)
+    epsilon = np.empty((len(thresholds), n_groups))
+    wanted = np.empty((len(thresholds), n_groups))
+    for groups, walk in source.walks(rule):
+        for word, here in _words(len(groups)):
+            pairs = count_pairs(walk, word, here.stop - here.start)
+            for k, threshold in enumerate(thresholds):
+                chosen = kth_smallest_gaps(walk, word, pairs, ranks(threshold, pairs))
+                epsilon[k, groups[here]] = chosen
+                wanted[k, groups[here]] = [threshold.rank(int(n)) for n in pairs]
+    return [Headline(*found) for found in zip(epsilon, wanted, strict=True)]
 
 
-def has_ties(walk: Walk, n_groups: int) -> bool:
+def has_ties(source: MemorySource, rule: Rule) -> bool:
     """Tell whether any group has a pair with a gap of 0."""
     return any(
-        count_up_to(walk, word, np.zeros(groups.stop - groups.start)).any()
-        for word, groups in _words(n_groups)
+        count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
+        for groups, walk in source.walks(rule)
+        for word, here in _words(len(groups))
     )
 
 
 def measure(
-    walk: Walk, headline: Headline, grid: Floats, *, n_items: int, adjacent: bool
-) -> Measured:
-    """Sweep the log once for each word of groups, and once more for neighbours if wanted."""
-    edges, in_grid, own = _edges(headline.epsilon, grid)
+    source: MemorySource, rule: Rule, edges: Floats, *, adjacent: bool, items: bool
+) -> Moments:
+    """Sum over the pairs of every group up to each of its thresholds.
+
+    Parameters
+    ----------
+    source : MemorySource
+    rule : Rule
+    edges : float64 array (group, threshold)
+        Ascending within a group.
+    adjacent : bool
+        Whether the mode ``adjacent`` follows on ``matched`` and ``mirrored``.
+    items : bool
+        Whether to sum over items, for item and union variance.
+    """
     parts = []
-    for word, groups in _words(len(edges)):
-        center = centers(walk, word, groups.stop - groups.start)
-        layout = Layout(word, edges[groups], center)
-        modes = [gather(walk, layout, n_items, adjacent=False)]
-        if adjacent:
-            modes.append(gather(walk, layout, n_items, adjacent=True))
-        parts.append(concatenate(modes, "mode"))
-    return Measured(concatenate(parts, "group"), in_grid, own)
+    for groups, walk in source.walks(rule):
+        n_items = 0 if items else source.ranking.n_items
+        words = [
+            _sweep(walk, layout, n_items, adjacent) for layout in _layouts(walk, edges[groups])
+        ]
+        moments = concatenate(words, "group")
+        parts.append(add_item_sums(walk, moments) if items else moments)
+    return concatenate(parts, "group")
 
 
-def _edges(epsilon: Floats, grid: Floats) -> tuple[Floats, Ints, Ints]:
-    """Insert each group's own threshold into the grid."""
-    # A group without a threshold has no pair: any number will do in its place.
-    own = np.where(np.isnan(epsilon), grid[-1], epsilon)
-    edges = np.sort(np.column_stack([np.tile(grid, (len(own), 1)), own]), axis=1)
-    headline = np.array([[np.searchsorted(row, e)] for row, e in zip(edges, own, strict=True)])
+def measure_cross(
+    source: MemorySource, rule: Rule, edges: Floats, *, adjacent: bool
+) -> list[tuple[Ints, Quadratic]]:
+    """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
+    parts = []
+    for groups, walk in source.walks(rule):
+        for (_, here), layout in zip(
+            _words(len(groups)), _layouts(walk, edges[groups]), strict=True
+        ):
+            both = gather_cross(walk, layout, adjacent=False)
+            if adjacent:
+                both = _on_top(both, gather_cross(walk, layout, adjacent=True))
+            parts.append((groups[here], both))
+    return parts
+
+
+def _layouts(walk: Walk, edges: Floats) -> list[Layout]:
+    return [
+        Layout(word, edges[here], centers(walk, word, here.stop - here.start))
+        for word, here in _words(len(edges))
+    ]
+
+
+def _sweep(walk: Walk, layout: Layout, n_items: int, adjacent: bool) -> Moments:
+    modes = [gather(walk, layout, n_items, adjacent=False)]
+    if adjacent:
+        modes.append(gather(walk, layout, n_items, adjacent=True))
+    return concatenate(modes, "mode")
+
+
+def _on_top(one: Quadratic, other: Quadratic) -> Quadratic:
+    return Quadratic(
+        np.concatenate([one.cc, other.cc]),
+        np.concatenate([one.cu, other.cu]),
+        np.concatenate([one.uu, other.uu]),
+    )
+
+
+def insert_thresholds(epsilon: Floats, grid: Floats) -> tuple[Floats, Ints, Ints]:
+    """Insert each group's own threshold into the grid.
+
+    Returns
+    -------
+    edges : float64 array (group, threshold)
+    in_grid : int64 array (group, epsilon)
+        Where the points of the grid stand among the edges.
+    own : int64 array (group, 1)
+        Where the group's own threshold stands.
+    """
+    chosen = np.where(np.isnan(epsilon), NO_THRESHOLD, epsilon)
+    edges = np.sort(np.column_stack([np.tile(grid, (len(chosen), 1)), chosen]), axis=1)
+    own = np.array([[np.searchsorted(row, e)] for row, e in zip(edges, chosen, strict=True)])
     in_grid = np.array([np.searchsorted(row, grid) for row in edges])
-    return edges, in_grid.astype(np.int64), headline.astype(np.int64)
+    return edges, in_grid.astype(np.int64), own.astype(np.int64)

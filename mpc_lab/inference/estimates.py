@@ -18,12 +18,14 @@ _TIE = 1e-12
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates of cells, as arrays of one shape; NaN where a cell is not estimable.
+    """Estimates of cells, as arrays of one shape; NaN where there is nothing to estimate from.
 
     Attributes
     ----------
-    estimate, std_error, ci_low, ci_high, p_value, dof : array
-        The mean gap and its inference.
+    estimate : array
+        The mean gap; NaN only where there is no pair.
+    std_error, ci_low, ci_high, p_value, dof : array
+        Its inference; NaN where the cell is not estimable.
     n_effective : array
         Effective number of clusters; NaN only where there is no pair.
     estimable : array of bool
@@ -138,7 +140,7 @@ def estimate(
     families, source = _families(pairs, by, raw, clusters, item_effective, shared_items)
     used = families[cluster]
     estimable = used.estimable
-    count = np.where(estimable, pairs, np.nan)
+    count = np.where(pairs > 0, pairs, np.nan)
     theta = np.asarray(center + by["naive"].cu / count)
     dof = np.where(estimable, np.maximum(used.effective - 1, 1.0), np.nan)
     half = critical(significance(level) / 2, dof) * used.std_error

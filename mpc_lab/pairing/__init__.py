@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpc_lab.pairing.thresholds import Quantile, Smallest
+from mpc_lab.pairing.thresholds import Powered, Quantile, Smallest
 
-__all__ = ["PAIRING_MODES", "Quantile", "Smallest", "list_pairs"]
+__all__ = ["PAIRING_MODES", "Powered", "Quantile", "Smallest", "list_pairs"]
 
 PAIRING_MODES = ("matched", "mirrored", "adjacent")
 

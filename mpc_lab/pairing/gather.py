@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,15 @@ class Layout:
 def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Moments:
     """Sweep a log once.
 
+    Parameters
+    ----------
+    walk : Walk
+    layout : Layout
+    n_items : int
+        To count the items with a pair; 0 where they are not known or counted otherwise.
+    adjacent : bool
+        Whether to pair neighbours.
+
     Returns
     -------
     Moments
@@ -74,23 +84,53 @@ def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Momen
     n_groups, n_bins = layout.edges.shape
     n_modes = 1 if adjacent else 2
     tables = _FirstBins(n_items, n_modes * n_groups, n_bins)
+    sums = np.zeros((n_modes * n_groups, n_bins, N_SUMS))
+    for part in _swept(walk, layout, adjacent, tables, cross=False):
+        sums += part.sums
+    shape = (n_modes, n_groups, n_bins)
+    return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
+
+
+def gather_cross(walk: Walk, layout: Layout, *, adjacent: bool) -> Quadratic:
+    """Sweep a log once for how the sums up to two thresholds move together over units.
+
+    Returns
+    -------
+    Quadratic
+        Σc·c′, Σc·U′ and ΣU·U′, with axes (mode, group, threshold, threshold′).
+    """
+    n_groups, n_bins = layout.edges.shape
+    n_modes = 1 if adjacent else 2
+    cross = np.zeros((n_modes * n_groups, n_bins, n_bins, 3))
+    for part in _swept(walk, layout, adjacent, _FirstBins(0, 0, n_bins), cross=True):
+        cross += part.cross
+    cross = np.cumsum(np.cumsum(cross, axis=1), axis=2)
+    cross = cross.reshape(n_modes, n_groups, n_bins, n_bins, 3)
+    return Quadratic(cross[..., 0], cross[..., 1], cross[..., 2])
+
+
+def _swept(
+    walk: Walk, layout: Layout, adjacent: bool, tables: _FirstBins, *, cross: bool
+) -> Iterator[Bookings]:
+    n_groups, n_bins = layout.edges.shape
+    n_slots = n_groups if adjacent else 2 * n_groups
     every, local = layout.all_edges, layout.local
 
-    def task(log: Log, first: int, last: int) -> Floats:
-        to = Bookings(np.zeros((n_modes * n_groups, n_bins, N_SUMS)), tables.mine())
+    def task(log: Log, first: int, last: int) -> Bookings:
+        to = Bookings(
+            np.zeros((n_slots, n_bins, N_SUMS)),
+            tables.mine(),
+            np.zeros((n_slots if cross else 0, n_bins, n_bins, 3)),
+        )
         rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
         bins = (every, local, layout.center, first, last, to)
         if adjacent:
             sweep_neighbours(*rows, log.below, *bins)
         else:
             sweep_both_sides(*rows, *bins)
-        return to.sums
+        return to
 
-    sums = np.zeros((n_modes * n_groups, n_bins, N_SUMS))
-    for part in walk(task, "sweeping"):
-        sums += part
-    shape = (n_modes, n_groups, n_bins)
-    return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
+    return walk(task, "sweeping")
 
 
 def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:

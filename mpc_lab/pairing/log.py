@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Floats, Ints, Masks
+from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.compiling import kernel
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Log:
         The row just below this one in the ranked list, or -1.
     row : int64 array
         The row of the ranking that stands here.
+    tie : int64 array
+        Ascends among rows of one query and score.
     """
 
     units: Ints
@@ -49,6 +51,7 @@ class Log:
     item: Ints
     below: Ints
     row: Ints
+    tie: Ints
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
@@ -105,7 +108,63 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         item=item,
         below=below,
         row=row,
+        tie=-row if ranking.position is None else -ranking.position[row],
     )
+
+
+def rescore(log: Log, score: Floats, member: Flags) -> Log:
+    """Return the log of one group under scores that keep the order inside and outside the group.
+
+    Then every query is two sorted runs, and they are merged rather than sorted again.
+
+    Parameters
+    ----------
+    log : Log
+    score : float64 array
+        By row of the log. Of two rows inside the group, or two outside, the one with the lower
+        logged score has no higher score here.
+    member : bool array
+        Whether the row of the log is in the group: the only group of the new log.
+    """
+    order = np.empty(len(score), dtype=np.int64)
+    _merge(log.starts, score, member, log.tie, order)
+    return Log(
+        units=log.units,
+        starts=log.starts,
+        score=score[order],
+        outcome=log.outcome[order],
+        masks=member[order].astype(np.uint64)[None],
+        item=log.item[order] if len(log.item) else log.item,
+        below=_below_by_score(log.starts),
+        row=log.row[order],
+        tie=log.tie[order],
+    )
+
+
+@kernel
+def _merge(starts: Ints, score: Floats, member: Flags, tie: Ints, order: Ints) -> None:
+    """Merge the rows inside the group and those outside, and put ties in their order."""
+    for q in range(len(starts) - 1):
+        start, end = starts[q], starts[q + 1]
+        inside, outside = start, start
+        for k in range(start, end):
+            while inside < end and not member[inside]:
+                inside += 1
+            while outside < end and member[outside]:
+                outside += 1
+            if outside == end or (inside < end and score[inside] <= score[outside]):
+                order[k] = inside
+                inside += 1
+            else:
+                order[k] = outside
+                outside += 1
+        first = start
+        for k in range(start + 1, end + 1):
+            if k == end or score[order[k]] != score[order[first]]:
+                if k - first > 1:
+                    run = order[first:k].copy()
+                    order[first:k] = run[np.argsort(tie[run])]
+                first = k
 
 
 def select_groups(masks: Masks, chosen: Ints) -> Masks:

@@ -33,11 +33,14 @@ class Bookings(NamedTuple):
         What each bin adds: pairs, queries and units; the changes of Σx and Σx², x the centred
         difference; and over units the changes of Σc², ΣcU and ΣU². One cache line a bin.
     first_bin : unsigned array (item, slot)
-        The first bin in which an item has a pair; no rows where items are not known.
+        The first bin in which an item has a pair; no rows where it is not wanted.
+    cross : float64 array (slot, bin, bin, 3)
+        What two bins add together over units: Σc·c′, Σc·U′, ΣU·U′; no rows where not wanted.
     """
 
     sums: Floats
     first_bin: FirstBins
+    cross: Floats
 
 
 class _Scratch(NamedTuple):
@@ -45,6 +48,7 @@ class _Scratch(NamedTuple):
 
     unit: Floats
     touched: Masks
+    bins: Ints
     query_bin: Ints
     query_slots: Ints
     n_query_slots: Ints
@@ -55,6 +59,7 @@ def _scratch(n_slots: int, n_bins: int) -> _Scratch:
     return _Scratch(
         np.zeros((n_slots, n_bins, 2)),
         np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
+        np.empty(n_bins, dtype=np.int64),
         np.full(n_slots, n_bins, dtype=np.int64),
         np.empty(n_slots, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
@@ -93,10 +98,30 @@ def _close_query(to: Bookings, scratch: _Scratch) -> None:
 
 
 @inlined
+def _cross(cross: Floats, scratch: _Scratch, slot: Index) -> None:
+    """Book what each two bins of this unit add together."""
+    n = 0
+    for word in range(scratch.touched.shape[1]):
+        bits = scratch.touched[slot, word]
+        while bits:
+            scratch.bins[n] = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            n += 1
+    for one in scratch.bins[:n]:
+        c, u = scratch.unit[slot, one, 0], scratch.unit[slot, one, 1]
+        for other in scratch.bins[:n]:
+            cross[one, other, 0] += c * scratch.unit[slot, other, 0]
+            cross[one, other, 1] += c * scratch.unit[slot, other, 1]
+            cross[one, other, 2] += u * scratch.unit[slot, other, 1]
+
+
+@inlined
 def _close_unit(to: Bookings, scratch: _Scratch) -> None:
     """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
     for slot in range(scratch.touched.shape[0]):
         pairs, total, fresh = 0.0, 0.0, 1.0
+        if len(to.cross):
+            _cross(to.cross[slot], scratch, slot)
         for word in range(scratch.touched.shape[1]):
             bits = scratch.touched[slot, word]
             if not bits:

@@ -63,20 +63,55 @@ class Smallest:
         return int(self.k)
 
 
-Threshold = Quantile | Smallest | float
+@dataclass(frozen=True)
+class Powered:
+    r"""The smallest threshold at which a gap of `effect` would be found with the given power.
+
+    The smallest of the 0.1, 0.2, 0.5, 1, 2, 5 and 10 % quantiles of a group's gaps with
+    :math:`(t_{1-a/2} + t_{power}) \, SE \le` `effect`; where there is none, the one with the
+    smallest standard error, and the cell is marked ``underpowered``.
+
+    Parameters
+    ----------
+    effect : float
+        A gap in units of the outcome, above 0.
+    power : float
+        Probability of finding it, between 0 and 1.
+    """
+
+    effect: float
+    power: float = 0.8
+
+    def __post_init__(self) -> None:
+        for value in (self.effect, self.power):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+                raise MpcError(f"Powered(effect, power) takes numbers above 0, not {value!r}.")
+        if not isfinite(self.effect) or not self.power < 1:
+            raise MpcError(
+                "Powered(effect, power) takes a finite effect and a power below 1, not "
+                f"{self.effect!r} and {self.power!r}."
+            )
+
+    @property
+    def candidates(self) -> tuple[Quantile, ...]:
+        """The quantiles to choose from, ascending."""
+        return tuple(Quantile(p) for p in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
+
+
+Threshold = Quantile | Smallest | Powered | float
 
 
 def as_threshold(value: object) -> Threshold:
     """Accept a threshold rule or a finite number of at least 0."""
-    if isinstance(value, Quantile | Smallest):
+    if isinstance(value, Quantile | Smallest | Powered):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
         if isfinite(number) and number >= 0:
             return number
     raise MpcError(
-        "threshold takes mpc.Quantile(p), mpc.Smallest(K) or a finite number of at least 0, "
-        f"not {value!r}."
+        "threshold takes mpc.Quantile(p), mpc.Smallest(K), mpc.Powered(effect) or a finite "
+        f"number of at least 0, not {value!r}."
     )
 
 

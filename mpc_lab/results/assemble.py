@@ -1,11 +1,11 @@
-"""From sums to the labelled results: the one place where plain arrays get names."""
+"""The one place where plain arrays get names."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,154 +13,227 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab import __version__
-from mpc_lab.inference.estimates import Estimates, estimate
-from mpc_lab.inference.verdicts import verdicts
+from mpc_lab.inference.bands import sup_t_band
+from mpc_lab.inference.correlation import covariance
+from mpc_lab.inference.estimates import Estimates
+from mpc_lab.inference.power import floor_variance, mde
+from mpc_lab.results.family import ITEM_FAMILIES, family_size, infer, judge
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.schema import curve_dataset, headline_dataset, moments_dataset
 
 if TYPE_CHECKING:
-    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.pairing.moments import Moments, Quadratic
     from mpc_lab.ranking import Ranking
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
 _CORRECTIONS = {
     "naive": "none; t with P - 1 degrees of freedom, P pairs",
-    "query": "Q/(Q - 1), Q clusters with a pair; t with G - 1 degrees of freedom, G effective",
+    "query": "Q/(Q - 1), Q queries or units with a pair; t with G - 1 degrees of freedom, "
+    "G effective queries or units",
+    "item": "G/(G - 1), G effective items; t with G - 1 degrees of freedom",
+    "union": "the largest of the union, query and item variance times G/(G - 1), G the fewest "
+    "effective queries or items; t with G - 1 degrees of freedom",
 }
 
 Array = NDArray[Any]
-
-
-def infer(plan: Plan, moments: Moments) -> Estimates:
-    """Estimate every cell of axes (mode, group, threshold)."""
-    return estimate(
-        moments.pairs,
-        moments.center[None, :, None],
-        moments.by,
-        clusters=moments.clusters,
-        cluster=plan.cluster,
-        level=plan.level,
-    )
+# How two thresholds move together: for some groups at a time, axes (mode, group, bin, bin).
+Cross = Callable[[int], list[tuple[Array, "Quadratic"]]]
 
 
 def headline(
-    plan: Plan, by_rule: Mapping[str, Moments], epsilon: Array, wanted: Array
+    plan: Plan,
+    own: Sequence[Moments],
+    epsilon: Array,
+    wanted: Array,
+    *,
+    correlations: Sequence[Array] | None = None,
+    underpowered: Array | None = None,
 ) -> xr.Dataset:
     """Label the cells at each group's own threshold.
 
     Parameters
     ----------
     plan : Plan
-    by_rule : mapping of rule to Moments
-        At the one threshold of each group.
+    own : sequence of Moments
+        For each rule, at the one threshold of each group.
     epsilon, wanted : float64 arrays (rule, group)
-        Thresholds and the pairs asked for.
+        Thresholds, and the pairs asked for.
+    correlations : sequence of arrays, optional
+        See :func:`mpc_lab.results.family.judge`.
+    underpowered : bool array (rule, group), optional
+        Where no threshold gave the power asked for.
     """
-    rules = [_headline_of_rule(plan, moments) for moments in by_rule.values()]
-    cells: dict[str, Any] = {name: _stack([rule[name] for rule in rules]) for name in rules[0]}
-    families = {name[4:]: cells.pop(name) for name in list(cells) if name.startswith("by: ")}
-    shape = cells["n_pairs"].shape
-    cells["epsilon"] = np.broadcast_to(epsilon.T[:, :, None], shape)
-    cells["tie_inflation"] = np.where(
-        cells["n_pairs"] > 0, cells["n_pairs"] / wanted.T[:, :, None], np.nan
-    )
-    cells["std_error_by"] = families
-    return headline_dataset(
-        plan.groups, plan.scoring_rules, plan.pairing_modes, cells, {"level": plan.level}
-    )
-
-
-def _headline_of_rule(plan: Plan, moments: Moments) -> dict[str, Array]:
-    """Return arrays (mode, group) of the modes that the plan names."""
-    found = infer(plan, moments)
-    cells = {name: values[:, :, 0] for name, values in _shared_cells(moments, found).items()}
-    low, high = cells["ci_low"], cells["ci_high"]
-    verdict, reason = _verdicts(plan, low, high, found.reason[:, :, 0])
-    cells |= {
-        "p_adjusted": cells["p_value"],
-        "ci_low_adjusted": low,
-        "ci_high_adjusted": high,
-        "ci_cut": np.zeros(low.shape, dtype=bool),
-        "verdict": verdict,
-        "verdict_reason": reason,
-    }
-    for family, std_error in found.std_error_by.items():
-        cells[f"by: {family}"] = std_error[:, :, 0]
-    return {name: values[_mode_rows(plan)] for name, values in cells.items()}
-
-
-def _verdicts(plan: Plan, low: Array, high: Array, why: Array) -> tuple[Array, Array]:
-    """Judge ``matched`` with its mirror image, and let ``mirrored`` carry the same verdict."""
-    verdict, reason = verdicts(low[0], high[0], low[1], high[1], tolerance=plan.tolerance)
-    rows = [(verdict, np.where(verdict == "not estimable", why[0], reason))] * 2
-    if len(low) == 3:
-        verdict, reason = verdicts(low[2], high[2], low[2], high[2], tolerance=plan.tolerance)
-        rows.append((verdict, np.where(verdict == "not estimable", why[2], reason)))
-    return np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
-
-
-def curve(plan: Plan, by_rule: Mapping[str, Moments], grid: Array) -> xr.Dataset:
-    """Label the cells at every threshold of the grid."""
-    rules = []
-    for moments in by_rule.values():
-        cells = _shared_cells(moments, infer(plan, moments))
-        rules.append({name: values[_mode_rows(plan)] for name, values in cells.items()})
-    stacked = {name: _stack([rule[name] for rule in rules]) for name in rules[0]}
-    return curve_dataset(
-        plan.groups, grid, plan.scoring_rules, plan.pairing_modes, stacked, {"level": plan.level}
-    )
-
-
-def _shared_cells(moments: Moments, found: Estimates) -> dict[str, Array]:
-    return {
-        "estimate": found.estimate,
-        "std_error": found.std_error,
-        "ci_low": found.ci_low,
-        "ci_high": found.ci_high,
-        "p_value": found.p_value,
-        "n_pairs": moments.pairs,
-        "n_queries": moments.queries,
-        "n_items": moments.items,
-        "n_effective": found.n_effective,
-        "dof": found.dof,
-    }
-
-
-def _mode_rows(plan: Plan) -> list[int]:
-    return [("matched", "mirrored", "adjacent").index(mode) for mode in plan.pairing_modes]
-
-
-def _stack(by_rule: list[Array]) -> Array:
-    """Turn (mode, group, …) of each rule into (group, …, rule, mode)."""
-    stacked = np.stack(by_rule)
-    return np.moveaxis(np.moveaxis(stacked, 0, -1), 0, -1)
-
-
-def moments(plan: Plan, by_rule: Mapping[str, Moments], modes: tuple[str, ...]) -> xr.Dataset:
-    """Label the sums, so that saved audits can be added up."""
-    parts = list(by_rule.values())
+    found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in own]
     cells: dict[str, Any] = {
-        "edges": np.stack([part.edges for part in parts]),
-        "center": np.stack([part.center for part in parts]),
+        name: np.stack([values[..., 0] for values in by_rule])
+        for name, by_rule in _shared_cells(own, found).items()
+    }
+    cells |= judge(
+        found,
+        method=plan.adjust,
+        level=plan.level,
+        tolerance=plan.tolerance,
+        seed=plan.seed,
+        correlations=correlations,
+    )
+    cells |= _power_cells(plan, found)
+    ties = cells["n_pairs"][:, :1] / wanted[:, None]
+    of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
+    if underpowered is not None:
+        of_threshold["underpowered"] = underpowered[:, None]
+    for name, values in of_threshold.items():
+        cells[name] = np.broadcast_to(values, cells["n_pairs"].shape)
+    ladder = {
+        family: np.stack([estimates.std_error_by[family][..., 0] for estimates in found])
+        for family in found[0].std_error_by
+        if family not in ITEM_FAMILIES or "item" in own[0].by
+    }
+    named: dict[str, Any] = {name: _by_group(plan, values) for name, values in cells.items()}
+    named["std_error_by"] = {name: _by_group(plan, values) for name, values in ladder.items()}
+    return headline_dataset(
+        plan.groups, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
+    )
+
+
+def _power_cells(plan: Plan, found: Sequence[Estimates]) -> dict[str, Array]:
+    std_error = np.stack([estimates.std_error[..., 0] for estimates in found])
+    dof = np.stack([estimates.dof[..., 0] for estimates in found])
+    adjusted = np.empty_like(std_error)
+    for mode, size in enumerate(family_size(found)):
+        adjusted[:, mode] = mde(
+            std_error[:, mode], dof[:, mode], level=plan.level, tests=max(1, int(size))
+        )
+    cells = {"mde": mde(std_error, dof, level=plan.level), "mde_adjusted": adjusted}
+    cells["variance_from"] = np.stack([estimates.variance_from[..., 0] for estimates in found])
+    if "item" in found[0].variance_by:
+        cells["share_items"] = np.stack([_share_items(estimates)[..., 0] for estimates in found])
+    return cells
+
+
+def _share_items(found: Estimates) -> Array:
+    """Return how much of the variance would stay if queries were without end."""
+    floor = floor_variance(found.variance_by["item"], found.variance_by["both"])
+    total = floor + found.variance_by["query"]
+    usable = found.estimable & (total > 0)
+    return np.where(usable, floor / np.where(usable, total, 1.0), np.nan)
+
+
+def curve(
+    plan: Plan, on_grid: Sequence[Moments], grid: Array, in_edges: Sequence[Array], cross: Cross
+) -> xr.Dataset:
+    """Label the cells at every threshold of the grid, with the band over it.
+
+    Parameters
+    ----------
+    plan : Plan
+    on_grid : sequence of Moments
+        For each rule, at the thresholds of the grid.
+    grid : float64 array (epsilon,)
+    in_edges : sequence of int64 arrays (group, epsilon)
+        For each rule, where the grid stands among the thresholds that `cross` is about.
+    cross : callable
+        From the number of a rule to how its thresholds move together.
+    """
+    found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in on_grid]
+    cells = {name: np.stack(by_rule) for name, by_rule in _shared_cells(on_grid, found).items()}
+    bands = [
+        _bands(plan, estimates, moments, rule, indices, cross)
+        for rule, (estimates, moments, indices) in enumerate(
+            zip(found, on_grid, in_edges, strict=True)
+        )
+    ]
+    cells["band_low"] = np.stack([low for low, _ in bands])
+    cells["band_high"] = np.stack([high for _, high in bands])
+    named = {name: _by_group(plan, values) for name, values in cells.items()}
+    return curve_dataset(
+        plan.groups, grid, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
+    )
+
+
+def _bands(
+    plan: Plan, found: Estimates, moments: Moments, rule: int, indices: Array, cross: Cross
+) -> tuple[Array, Array]:
+    low, high = np.full(moments.pairs.shape, np.nan), np.full(moments.pairs.shape, np.nan)
+    pairs = moments.pairs.astype(float)
+    delta = moments.by["naive"].cu / np.maximum(pairs, 1.0)
+    for groups, sums in cross(rule):
+        for k, group in enumerate(groups):
+            both = np.ix_(indices[group], indices[group])
+            for mode in plan.mode_rows:
+                together = covariance(
+                    pairs[mode, group],
+                    delta[mode, group],
+                    *(square[mode, k][both] for square in (sums.cc, sums.cu, sums.uu)),
+                )
+                band = sup_t_band(
+                    found.estimate[mode, group],
+                    found.std_error[mode, group],
+                    found.dof[mode, group],
+                    together,
+                    level=plan.level,
+                    seed=plan.seed,
+                )
+                low[mode, group], high[mode, group] = band.low, band.high
+    return low, high
+
+
+def _shared_cells(by_rule: Sequence[Moments], found: Sequence[Estimates]) -> dict[str, list[Array]]:
+    cells: dict[str, list[Array]] = {
+        name: [getattr(estimates, name) for estimates in found]
+        for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
+    }
+    for name in ("pairs", "queries", "items"):
+        cells[f"n_{name}"] = [getattr(moments, name) for moments in by_rule]
+    return cells
+
+
+def _by_group(plan: Plan, values: Array) -> Array:
+    """Turn (rule, mode, group, …) into (group, …, rule, mode) of the wanted modes."""
+    return np.moveaxis(np.asarray(values)[:, plan.mode_rows], (0, 1), (-2, -1))
+
+
+def moments(
+    plan: Plan, by_rule: Sequence[Moments], correlations: Sequence[Array] | None = None
+) -> xr.Dataset:
+    """Label the sums, so that saved audits can be added up and judged anew."""
+    cells: dict[str, Any] = {
+        "edges": np.stack([part.edges for part in by_rule]),
+        "center": np.stack([part.center for part in by_rule]),
     }
     for name in ("pairs", "queries", "clusters", "items"):
-        cells[name] = np.stack([getattr(part, name) for part in parts])
-    for family in parts[0].by:
+        cells[name] = np.stack([getattr(part, name) for part in by_rule])
+    for family in by_rule[0].by:
         for square in ("cc", "cu", "uu"):
             cells[f"{family}_{square}"] = np.stack(
-                [getattr(part.by[family], square) for part in parts]
+                [getattr(part.by[family], square) for part in by_rule]
             )
-    return moments_dataset(plan.groups, plan.scoring_rules, modes, cells)
+    for side in by_rule[0].squares:
+        cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
+    if correlations is not None:
+        cells["correlation"] = np.stack(list(correlations))
+    return moments_dataset(plan.groups, plan.rule_labels, plan.swept_modes, cells)
 
 
 def attributes(plan: Plan, ranking: Ranking) -> dict[str, int | float | str]:
     """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
-    family = {"adjust": plan.adjust, "over": "groups × scoring rules of one pairing mode"}
+    family = {
+        "adjust": plan.adjust,
+        "over": "the estimable groups × scoring rules of one pairing mode",
+        "groups": plan.groups,
+        "scoring_rules": plan.rule_labels,
+    }
+    alphas = {
+        rule.label: alpha
+        for rule in plan.scoring_rules
+        if (alpha := rule.alpha_in(ranking)) is not None
+    }
     return {
         "options": plan.to_json(),
         "versions": json.dumps(_versions()),
         "family": json.dumps(family),
         "columns": json.dumps(_columns(ranking), default=str),
+        "alpha": json.dumps(alphas),
+        "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
         "cluster": plan.cluster,
         "correction": _CORRECTIONS[plan.cluster],
         "level": plan.level,
@@ -168,6 +241,7 @@ def attributes(plan: Plan, ranking: Ranking) -> dict[str, int | float | str]:
         "threshold": repr(plan.threshold),
         "n_rows": ranking.n_rows,
         "n_queries": ranking.n_queries,
+        "n_units": ranking.n_units,
         "n_items": ranking.n_items,
         "n_dropped": ranking.dropped,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, near_match
+from mpc_lab.inference.estimates import FAMILIES
+from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing import PAIRING_MODES
 from mpc_lab.pairing.thresholds import Threshold, as_threshold
+from mpc_lab.scoring import Rule, as_rules
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
-SCORING_RULES = ("baseline",)
-CLUSTERS = ("naive", "query")
-ADJUSTMENTS = ("none",)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """What an audit will compute; as the keywords of :func:`mpc_lab.audit`."""
+    """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
+
+    `cluster` is never ``"auto"`` here: it is what that stands for.
+    """
 
     groups: tuple[str, ...]
-    scoring_rules: tuple[str, ...]
+    scoring_rules: tuple[Rule, ...]
     pairing_modes: tuple[str, ...]
     threshold: Threshold
     epsilon: tuple[float, ...] | None
@@ -37,11 +39,30 @@ class Plan:
     level: float
     adjust: str
     tolerance: float | None
+    bootstrap: int
     seed: int
+
+    @property
+    def rule_labels(self) -> tuple[str, ...]:
+        """The names of the scoring rules."""
+        return tuple(rule.label for rule in self.scoring_rules)
+
+    @property
+    def swept_modes(self) -> tuple[str, ...]:
+        """The modes that are summed over: a verdict on ``matched`` needs ``mirrored`` too."""
+        return PAIRING_MODES if "adjacent" in self.pairing_modes else PAIRING_MODES[:2]
+
+    @property
+    def mode_rows(self) -> list[int]:
+        """Where the wanted modes stand among the swept ones."""
+        return [PAIRING_MODES.index(mode) for mode in self.pairing_modes]
 
     def to_json(self) -> str:
         """Return the plan as one JSON text."""
-        return json.dumps({**asdict(self), "threshold": repr(self.threshold)})
+        options = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        options["scoring_rules"] = self.rule_labels
+        options["threshold"] = repr(self.threshold)
+        return json.dumps(options)
 
     def __str__(self) -> str:
         lines = (f"{name:>14}: {value}" for name, value in json.loads(self.to_json()).items())
@@ -52,7 +73,7 @@ def make_plan(
     ranking: Ranking,
     *,
     groups: Sequence[str] | None,
-    scoring_rules: Sequence[str],
+    scoring_rules: Any,
     pairing_modes: Sequence[str],
     threshold: object,
     epsilon: ArrayLike | None,
@@ -60,21 +81,23 @@ def make_plan(
     level: float,
     adjust: str,
     tolerance: float | None,
+    bootstrap: int,
     seed: int,
 ) -> Plan:
     """Check every option of an audit against the ranking."""
     check_tolerance(_number("tolerance", tolerance) if tolerance is not None else None)
     return Plan(
         groups=_groups(ranking, groups),
-        scoring_rules=_labels("scoring_rules", scoring_rules, SCORING_RULES),
+        scoring_rules=as_rules(scoring_rules),
         pairing_modes=_labels("pairing_modes", pairing_modes, PAIRING_MODES),
         threshold=as_threshold(threshold),
         epsilon=None if epsilon is None else _grid(epsilon),
-        cluster="query" if cluster == "auto" else _label("cluster", cluster, CLUSTERS, "auto"),
-        level=_level(level),
-        adjust=_label("adjust", adjust, ADJUSTMENTS),
+        cluster=_cluster(ranking, cluster),
+        level=checked_level(level),
+        adjust=_label("adjust", adjust, METHODS),
         tolerance=None if tolerance is None else float(tolerance),
-        seed=_seed(seed),
+        bootstrap=_whole("bootstrap", bootstrap),
+        seed=_whole("seed", seed),
     )
 
 
@@ -82,13 +105,26 @@ def _groups(ranking: Ranking, groups: Sequence[str] | None) -> tuple[str, ...]:
     if groups is None:
         chosen = ranking.groups
     else:
-        chosen = tuple([groups] if isinstance(groups, str) else groups)
+        chosen = tuple([groups] if isinstance(groups, str) else _iterable("groups", groups))
         for group in chosen:
             ranking.group_index(group)
         _refuse_twice("groups", chosen)
     if not chosen:
         raise MpcError("An audit needs at least one group, but there is none to audit.")
     return chosen
+
+
+def _cluster(ranking: Ranking, cluster: str) -> str:
+    known = ranking.item_code is not None
+    if cluster == "auto":
+        return "union" if known else "query"
+    _label("cluster", cluster, FAMILIES, "auto")
+    if cluster in ("item", "union") and not known:
+        raise MpcError(
+            f"cluster={cluster!r} needs to know the items: name the item column of the ranking, "
+            "or use cluster='query'."
+        )
+    return cluster
 
 
 def _labels(option: str, given: Sequence[str] | str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -108,12 +144,12 @@ def _iterable(option: str, given: Any) -> Iterable[Any]:
 
 
 def _label(option: str, name: Any, known: tuple[str, ...], *also: str) -> str:
-    if name not in known:
-        choices = (*also, *known)
+    choices = (*also, *known)
+    if not isinstance(name, str) or name not in choices:
         hint = near_match(name, choices) if isinstance(name, str) else ""
         hint = hint if "mean" in hint else ""
         raise MpcError(f"{option} takes {_listed(choices)}, not {name!r}.{hint}")
-    return str(name)
+    return name
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -121,9 +157,9 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _refuse_twice(option: str, names: tuple[str, ...]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise MpcError(f"{option} names {name!r} twice; name it once.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MpcError(f"{option} names {twice!r} twice; name it once.")
 
 
 def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
@@ -146,13 +182,14 @@ def _number(option: str, value: Any) -> float:
     return float(value)
 
 
-def _level(level: Any) -> float:
+def checked_level(level: Any) -> float:
+    """Accept a confidence level."""
     if not 0 < _number("level", level) < 1:
         raise MpcError(f"level takes a number between 0 and 1, such as 0.95, not {level!r}.")
     return float(level)
 
 
-def _seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise MpcError(f"seed takes a whole number of at least 0, not {seed!r}.")
-    return int(seed)
+def _whole(option: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise MpcError(f"{option} takes a whole number of at least 0, not {value!r}.")
+    return int(value)

@@ -67,6 +67,9 @@ HEADLINE: dict[str, Variable] = {
     "share_items": Variable(
         HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
     ),
+    "underpowered": Variable(
+        HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
+    ),
 }
 
 CURVE: dict[str, Variable] = {
@@ -79,7 +82,7 @@ CURVE: dict[str, Variable] = {
     ),
 }
 
-_FAMILIES = ("naive", "query", "item", "dyad", "item_query")
+_FAMILIES = ("naive", "query", "item", "dyad", "item_query", "dyad_query")
 _SQUARES = {
     "cc": ("sum of squared pair counts", "1"),
     "cu": ("sum of pair count times centred sum", "outcome"),
@@ -100,4 +103,17 @@ MOMENTS: dict[str, Variable] = {
         for family in _FAMILIES
         for square, (meaning, units) in _SQUARES.items()
     },
+    "inside_cc": Variable(
+        MOMENT_DIMS, "f", "sum of squared pair counts over items of the group", "1", optional=True
+    ),
+    "outside_cc": Variable(
+        MOMENT_DIMS, "f", "sum of squared pair counts over the other items", "1", optional=True
+    ),
+    "correlation": Variable(
+        ("pairing_mode", "cell", "other_cell"),
+        "f",
+        "correlation of headline cells, rule after rule, over queries",
+        "1",
+        optional=True,
+    ),
 }
