@@ -21,7 +21,7 @@ FAMILIES = ("naive", "query", "item", "union")
 NAN = float("nan")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Log:
     """The rows of a ranking log, one list a column."""
 
@@ -32,6 +32,18 @@ class Log:
     item: list | None = None
     unit: list | None = None
     position: list[int] | None = None
+
+    def __repr__(self) -> str:
+        known = {name: values for name, values in vars(self).items() if values is not None}
+        rows = zip(*known.values(), strict=True)
+        lines = [
+            ", ".join(",".join(sorted(v)) if isinstance(v, frozenset) else f"{v}" for v in row)
+            for row in rows
+        ]
+        return "\n  ".join([f"Log of {', '.join(known)}", *lines])
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:  # what hypothesis shows
+        printer.text(repr(self))
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +125,17 @@ def tie_inflation(log: Log, group: str, rule) -> float:
     wanted = pairs_wanted(rule, len(pairs(log, group, "matched")))
     kept = len(pairs(log, group, "matched", threshold(log, group, rule)))
     return kept / wanted if wanted and kept else NAN
+
+
+def default_grid(thresholds: list[float], ties: bool) -> list[float]:
+    """Return the round numbers from a tenth of the smallest ε > 0 to ten times the largest."""
+    positive = [Fraction(value) for value in thresholds if value > 0]
+    steps = [
+        Fraction(step) * Fraction(10) ** k for k in range(-9, 9) for step in (1, 1.5, 2, 3, 5, 7)
+    ]
+    first = max(value for value in steps if value <= min(positive) / 10)
+    last = min(value for value in steps if value >= max(positive) * 10)
+    return ties * [0.0] + [float(value) for value in steps if first <= value <= last]
 
 
 # Sums ---------------------------------------------------------------------------------------------
@@ -233,13 +256,13 @@ def estimable(found: Sums, cluster: str) -> bool:
 
 @dataclass(frozen=True)
 class Cell:
-    """The numbers of one cell; NaN where there is none."""
+    """The numbers of one cell; a cell that is not estimable has counts alone."""
 
     n_pairs: int
     n_queries: int
     n_items: int
-    estimate: float
     estimable: bool
+    estimate: float = NAN
     std_error: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
@@ -251,10 +274,10 @@ class Cell:
 
 def cell(found: Sums, cluster: str, level: float = 0.95, power: float = 0.8) -> Cell:
     """Return the inference of one cell: t with G − 1 degrees of freedom, G effective."""
-    mean = NAN if found.estimate is None else float(found.estimate)
-    counts = (found.n_pairs, found.n_queries, found.n_items, mean)
+    counts = (found.n_pairs, found.n_queries, found.n_items)
     if not estimable(found, cluster):
         return Cell(*counts, estimable=False)
+    mean = float(found.estimate)
     se = math.sqrt(used_variance(found, cluster))
     g = float(found.size[cluster])
     t = stats.t(g - 1)
@@ -262,6 +285,7 @@ def cell(found: Sums, cluster: str, level: float = 0.95, power: float = 0.8) -> 
     return Cell(
         *counts,
         estimable=True,
+        estimate=mean,
         std_error=se,
         ci_low=mean - half,
         ci_high=mean + half,

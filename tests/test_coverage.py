@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.coverage import EPSILONS, covered, truth
+from benchmarks.interval_coverage import EPSILONS, covered, truth
 
 REPETITIONS = 120
 

@@ -12,6 +12,7 @@ from strategies import STEP, boolean_ranking, ranking_of
 import mpc_lab as mpc
 
 MODES = oracle.MODES
+later = pytest.mark.xfail(strict=True, reason="clustering by item is not there yet")
 
 
 def small_ranking(name="drama"):
@@ -83,11 +84,18 @@ def test_queries_of_one_item_each():
 def test_no_item_of_the_group_lies_below_another():
     ranking = boolean_ranking([2.0, 1.0] * 3, [1, 0] * 3, [1, 1, 2, 2, 3, 3], g=[True, False] * 3)
     headline = headline_of(ranking)
-    assert_empty(headline.sel(pairing_mode=["matched"]))
     assert np.isnan(headline["epsilon"].values).all()
+    assert_empty(headline)
 
 
-def test_one_query_has_a_mean_but_no_interval():
+def test_a_group_without_threshold_has_no_pairs_beside_one_that_has():
+    ranking = boolean_ranking([2.0, 1.0], [1, 0], top=[True, False], bottom=[False, True])
+    headline = headline_of(ranking)
+    assert headline["epsilon"].sel(pairing_mode="matched").values.ravel().tolist()[0] == 1.0
+    assert_empty(headline.sel(group=["top"]))
+
+
+def test_one_query_is_counted_but_has_no_interval():
     ranking = boolean_ranking([0.1, 0.2, 0.3], [1.0, 0.0, 2.0], g=[True, False, False])
     headline = headline_of(ranking, threshold=0.5)
     assert headline["n_pairs"].sel(pairing_mode="matched").item() == 2
@@ -238,13 +246,13 @@ def test_outcomes_far_from_zero_keep_their_spread():
         ({"scoring_rules": ()}, "scoring_rules"),
         ({"scoring_rules": ("baseline", "baseline")}, "baseline"),
         ({"groups": ["drmaa"]}, "drmaa.*drama"),
-        ({"groups": []}, "groups"),
+        ({"groups": []}, "at least one group"),
         ({"cluster": "querry"}, "querry.*query"),
         ({"cluster": "item"}, "item"),
-        ({"cluster": "union"}, "item"),
-        ({"adjust": "hollm"}, "hollm.*holm"),
-        ({"level": 0}, "level.*0"),
-        ({"level": 1}, "level.*1"),
+        pytest.param({"cluster": "union"}, "item", marks=later),
+        ({"adjust": "nonne"}, "nonne.*none"),
+        ({"level": 0}, "level.* 0.$"),
+        ({"level": 1}, "level.* 1.$"),
         ({"level": 95}, "level.*95"),
         ({"level": float("nan")}, "level.*nan"),
         ({"level": "high"}, "level.*high"),
@@ -292,7 +300,7 @@ def test_a_grid_given_by_the_user_is_used_as_it_is():
 
 
 def test_an_option_that_does_not_exist():
-    with pytest.raises(TypeError, match="treshold"):
+    with pytest.raises(mpc.MpcError, match="treshold"):
         mpc.audit(small_ranking(), treshold=0.1)
 
 

@@ -1,6 +1,6 @@
 """Coverage of 95 % intervals on the synthetic example, with its Monte-Carlo error.
 
-    python tests/benchmarks/coverage.py [--repetitions 1000] [--queries 500]
+    python tests/benchmarks/interval_coverage.py [--repetitions 1000] [--queries 500]
 
 Prints a Markdown table. Exits with 1 if the intervals clustered by query cover less than 93 % or
 more than 97 % at some threshold.
