@@ -88,5 +88,5 @@ def clustered_variance(fit: Fit, query: IntArray) -> float:
     queries = np.count_nonzero(number)
     if queries < 2 or n <= k:
         return float("inf")
-    total = np.bincount(query, fit.loadings * fit.residuals)
+    total = np.bincount(query, fit.loadings * fit.residuals).astype(np.float64)
     return float(dot(total, total)) * queries / (queries - 1) * (n - 1) / (n - k)

@@ -48,7 +48,9 @@ def balance(
     :math:`\frac{1}{P} \sum_{(i, j)} (x_i - x_j) / s` with s² the mean of its variances over the
     rows in the group and over the others [1]_. A placebo is the same group with its members dealt
     out anew inside each query; its pairs are taken in both orders together, because in one order
-    alone a group without meaning does not centre on 0.
+    alone a group without meaning does not centre on 0. Placebos of different queries are dealt
+    out independently, whatever items they share, so that they are clustered by query also where
+    the audit clusters by items.
 
     Parameters
     ----------
@@ -116,7 +118,12 @@ def balance(
             "scoring_rule": np.str_(scoring_rule),
             "pairing_mode": np.str_(pairing_mode),
         },
-        attrs={"cluster": cluster, "level": level, "seed": seed},
+        attrs={
+            "cluster": cluster,
+            "placebo_cluster": _placebo_cluster(cluster),
+            "level": level,
+            "seed": seed,
+        },
     )
 
 
@@ -181,8 +188,7 @@ def _placebo(
         cell.member,
         cell.cluster_code,
         epsilon=epsilon,
-        item=cell.item_code,
-        cluster=cluster,
+        cluster=_placebo_cluster(cluster),
         level=level,
         permutations=permutations,
         seed=seed,
@@ -196,6 +202,11 @@ def _placebo(
         "placebo_observed": ((), found.observed),
         "placebo_observed_p_value": ((), found.observed_p_value),
     }
+
+
+def _placebo_cluster(cluster: str) -> str:
+    """Return what placebos cluster by: dealt out query by query, they share nothing else."""
+    return "naive" if cluster == "naive" else "query"
 
 
 def _covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from handmade import build
+
+from mpc_lab.datasets import synthetic
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.certificate import certify
+from mpc_lab.objective.change import paired_change
+from mpc_lab.pairing.listing import list_pairs
+from mpc_lab.results import certificate as module
+from mpc_lab.results.nearzero import certificate
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return synthetic(queries=20_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def found(ranking):
+    return certificate(build(ranking=ranking, settings={"cluster": "query"}), "1")
+
+
+def test_the_certificate_is_that_of_all_matched_pairs(found, ranking):
+    listed = list_pairs(ranking, "1", None, "matched", np.inf)
+    plain = certify(listed["gap"], listed["d"], ranking.query_code[listed["row_i"]])
+    assert found.alpha == plain.alpha > 0
+    assert found.mpc_epsilon == plain.mpc_epsilon > found.alpha
+    np.testing.assert_allclose(found.bins.band_low, plain.bins.band_low, rtol=1e-9)
+    np.testing.assert_array_equal(found.bins.gap_high[:-1], found.bins.gap_low[1:])
+
+
+def test_the_change_is_measured_directly(found, ranking):
+    boosted = ranking.score + found.alpha * ranking.member("1")
+    change = paired_change(ranking, boosted).dcg
+    assert found.change == change.estimate
+    assert (found.change_low, found.change_high) == (change.ci_low, change.ci_high)
+
+
+def test_the_sentence_says_what_was_assumed_and_measured(found):
+    text = repr(found)
+    assert text.startswith("If outcome differences depend on items only through their score gap")
+    assert f"a boost of up to {found.alpha:.4g} raises the expected objective" in text
+    assert "at 95 % confidence. That assumption is not tested" in text
+    assert f"the change is {found.change:+.4g} in DCG (95 % interval" in text
+
+
+def test_no_certificate_says_which_bin_failed(ranking):
+    found = certificate(build(ranking=ranking, settings={"cluster": "query"}), "2")
+    assert found.alpha == 0
+    assert np.isnan([found.change, found.change_low]).all()
+    assert "No boost of 2 is certified at 95 % confidence: the mean outcome" in found.sentence
+
+
+def test_too_few_queries_are_said_so():
+    found = certificate(build(ranking=synthetic(queries=20)), "1")
+    assert "fewer than 30 effective queries" in found.sentence
+    assert found.bins.sizes["bin"] == 0
+
+
+def test_more_pairs_than_are_listed_leave_the_nearest(ranking, monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_LIST", 10_000)
+    found = certificate(build(ranking=ranking, settings={"cluster": "query"}), "1")
+    assert found.bins.n_pairs.sum() == 10_000
+    assert found.bins.gap_high[-1] < 0.05
+
+
+def test_without_rows_it_says_how_to_give_them():
+    with pytest.raises(MpcError, match=r"audit\.certificate\(\) needs the rows"):
+        certificate(build(), "1")
