@@ -13,7 +13,11 @@ __version__ = "0.1.0"
 _HOME = {
     "Audit": "mpc_lab.results",
     "AuditFailed": "mpc_lab.errors",
+    "Boosted": "mpc_lab.scoring",
+    "Column": "mpc_lab.scoring",
+    "Demoted": "mpc_lab.scoring",
     "MpcError": "mpc_lab.errors",
+    "Powered": "mpc_lab.pairing",
     "Quantile": "mpc_lab.pairing",
     "Ranking": "mpc_lab.ranking",
     "Smallest": "mpc_lab.pairing",
@@ -27,12 +31,16 @@ if TYPE_CHECKING:
     from mpc_lab import rankers as rankers
     from mpc_lab.errors import AuditFailed as AuditFailed
     from mpc_lab.errors import MpcError as MpcError
+    from mpc_lab.pairing import Powered as Powered
     from mpc_lab.pairing import Quantile as Quantile
     from mpc_lab.pairing import Smallest as Smallest
     from mpc_lab.ranking import Ranking as Ranking
     from mpc_lab.results import Audit as Audit
     from mpc_lab.results import load as load
     from mpc_lab.run import audit as audit
+    from mpc_lab.scoring import Boosted as Boosted
+    from mpc_lab.scoring import Column as Column
+    from mpc_lab.scoring import Demoted as Demoted
 
 __all__ = [*sorted(_HOME), *_ROOMS]
 

@@ -192,7 +192,9 @@ def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline,
     candidates = choose_thresholds(source, rule, plan.threshold.candidates)
     epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
     wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
-    moments = measure(source, rule, np.nan_to_num(epsilon, nan=NO_THRESHOLD), adjacent=False, items=_items(plan))
+    moments = measure(
+        source, rule, np.nan_to_num(epsilon, nan=NO_THRESHOLD), adjacent=False, items=_items(plan)
+    )
     found = infer(moments, cluster=plan.cluster, level=plan.level)
     std_error, dof = found.std_error[0], found.dof[0]
     smallest = mde(std_error, dof, level=plan.level, power=plan.threshold.power)

@@ -13,6 +13,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.results import frame as _frame
+from mpc_lab.results import gate as _gate
+from mpc_lab.results import power as _power
 from mpc_lab.results import rows as _rows
 from mpc_lab.results import schema as _schema
 from mpc_lab.results import storage as _storage
@@ -160,6 +162,50 @@ class Audit:
             With ``.summary()``.
         """
         return _rows.regression(self, group, scoring_rule, pairing_mode, epsilon)
+
+    def power(self, effect: float | None = None, power: float = 0.8) -> xr.Dataset:
+        r"""Return what could be detected, and how many queries a gap of `effect` needs.
+
+        The smallest detectable gap is :math:`(t_{1-a/2} + t_{power}) \, SE`. With Q′ queries of the
+        same kind from the same catalogue the variance is
+        :math:`V_{query} \, Q/Q' + \max(0, V_{item} - V_{both})`: the second term is a floor that
+        more queries cannot pass.
+
+        Parameters
+        ----------
+        effect : float, optional
+            A gap in units of the outcome, above 0.
+        power : float
+            Probability of finding it.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``mde``, ``mde_adjusted``, ``mde_floor``, ``n_queries`` and, for an effect,
+            ``queries_needed`` (infinite where the floor hides the effect).
+        """
+        return _power.power(self, effect, power)
+
+    def check(
+        self,
+        tolerance: float | None = None,
+        level: float | None = None,
+        inconclusive: str = "warn",
+    ) -> None:
+        """Raise :class:`mpc_lab.AuditFailed` where a group lies outside the tolerance.
+
+        With a tolerance, the audit passes if every adjusted interval lies inside ± the tolerance,
+        and fails if one lies wholly outside it with a direction verdict; otherwise it is
+        inconclusive. Without a tolerance it fails on any direction verdict, and else passes.
+
+        Parameters
+        ----------
+        tolerance, level : float, optional
+            By default those of the audit.
+        inconclusive : {"warn", "raise", "pass"}
+            What to do where the audit cannot tell.
+        """
+        _gate.check(self, tolerance, level, inconclusive)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the audit, aggregates only and never rows, to a netCDF file."""

@@ -82,7 +82,7 @@ CURVE: dict[str, Variable] = {
     ),
 }
 
-_FAMILIES = ("naive", "query", "item", "dyad", "item_query", "dyad_query")
+SUM_FAMILIES = ("naive", "query", "item", "dyad", "item_query", "dyad_query")
 _SQUARES = {
     "cc": ("sum of squared pair counts", "1"),
     "cu": ("sum of pair count times centred sum", "outcome"),
@@ -100,7 +100,7 @@ MOMENTS: dict[str, Variable] = {
         f"{family}_{square}": Variable(
             MOMENT_DIMS, "f", f"{meaning} over {family} clusters", units, optional=True
         )
-        for family in _FAMILIES
+        for family in SUM_FAMILIES
         for square, (meaning, units) in _SQUARES.items()
     },
     "inside_cc": Variable(

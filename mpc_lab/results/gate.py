@@ -1,0 +1,96 @@
+"""A decision from an audit: pass, fail, or not enough to tell."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.errors import AuditFailed, MpcError
+from mpc_lab.inference.verdicts import check_tolerance, gate, outside
+from mpc_lab.results.family import infer, judge
+from mpc_lab.results.plan import checked_level
+from mpc_lab.results.reading import settings
+from mpc_lab.results.restore import headline_moments
+from mpc_lab.results.variables import PAIRING_MODES
+from mpc_lab.results.wording import listing, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results.audit import Audit
+
+_ANSWERS = ("warn", "raise", "pass")
+
+
+class InconclusiveAudit(UserWarning):
+    """An audit that neither passes nor fails its gate."""
+
+
+def check(audit: Audit, tolerance: float | None, level: float | None, inconclusive: str) -> None:
+    """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
+    if inconclusive not in _ANSWERS:
+        raise MpcError(f"inconclusive takes 'warn', 'raise' or 'pass', not {inconclusive!r}.")
+    answer, failed, undecided = decide(audit, tolerance, level)
+    if answer == 1:
+        named = listing([quoted(group) for group in failed])
+        raise AuditFailed(f"The audit found a gap outside the tolerance: {named}.", failed)
+    if answer == 2 and inconclusive != "pass":
+        named = listing([quoted(group) for group in undecided])
+        message = (
+            f"The audit cannot tell whether the gap is within the tolerance: {named}; "
+            "more queries, or a wider tolerance, would decide it."
+        )
+        if inconclusive == "raise":
+            raise AuditFailed(message, undecided)
+        warnings.warn(message, InconclusiveAudit, stacklevel=3)
+
+
+def decide(
+    audit: Audit, tolerance: float | None = None, level: float | None = None
+) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """Return the gate's answer, the groups that fail it, and those that it cannot decide.
+
+    Parameters
+    ----------
+    audit : Audit
+    tolerance, level : float, optional
+        By default those of the audit.
+
+    Returns
+    -------
+    answer : int
+        0 to pass, 1 to fail, 2 where the cells do not decide.
+    failed, undecided : tuple of str
+    """
+    options = settings(audit)
+    tolerance = options.get("tolerance") if tolerance is None else tolerance
+    check_tolerance(tolerance)
+    level = float(options["level"] if level is None else checked_level(level))
+    correlations = None
+    if audit.moments is not None and "correlation" in audit.moments:
+        correlations = list(audit.moments["correlation"].values)
+    cells = judge(
+        [
+            infer(moments, cluster=str(options["cluster"]), level=level)
+            for moments in headline_moments(audit)
+        ],
+        method=str(options["adjust"]),
+        level=level,
+        tolerance=tolerance,
+        seed=int(options.get("seed", 0)),
+        correlations=correlations,
+    )
+    rows = [PAIRING_MODES.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+    verdict, low, high, cut = (
+        cells[name][:, rows]
+        for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
+    )
+    answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
+    fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
+    open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
+    return answer, _named(audit, fails), _named(audit, open_)
+
+
+def _named(audit: Audit, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(group for group, flag in zip(audit.groups, chosen, strict=True) if flag)
