@@ -73,7 +73,7 @@ def limit(
     --------
     >>> import mpc_lab as mpc
     >>> from mpc_lab.results.nearzero import limit
-    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000, seed=1), progress=False)
     >>> found = limit(audit, "1")
     >>> bool(found.ci_low < 0.06875 < found.ci_high)
     True
