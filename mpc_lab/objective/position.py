@@ -9,13 +9,13 @@ import numpy as np
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
-from mpc_lab.inference.estimates import Estimates, estimate
+from mpc_lab.inference.estimates import Estimates
 from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.student import critical
+from mpc_lab.objective.cells import cell_means
 from mpc_lab.objective.weights import Weights, position_weights
 from mpc_lab.pairing import PAIRING_MODES
 from mpc_lab.pairing.listing import list_pairs
-from mpc_lab.pairing.moments import Quadratic
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -122,22 +122,9 @@ class ByPosition:
 def by_position(pairs: PairTable, *, level: float = 0.95) -> ByPosition:
     """Return MPC by the position of the group's item, with intervals clustered by query."""
     position, at = np.unique(pairs.position, return_inverse=True)
-    n = np.bincount(at, minlength=len(position)).astype(np.float64)
-    mean = np.bincount(at, pairs.d, minlength=len(position)) / n
-    u = pairs.d - mean[at]
-    naive = Quadratic(n, _add(at, u, len(position)), _add(at, u**2, len(position)))
-    query, clusters = _cluster_sums(at, pairs.codes.query, u, len(position))
-    estimates = estimate(
-        n.astype(np.int64),
-        mean,
-        {"naive": naive, "query": query},
-        clusters=clusters,
-        cluster="query",
-        level=level,
-    )
-    return ByPosition(
-        position, estimates, n.astype(np.int64), queries_at(at, pairs.query, len(position))
-    )
+    found = cell_means(at, pairs.codes.query, pairs.d, len(position), level=level)
+    n_queries = queries_at(at, pairs.query, len(position))
+    return ByPosition(position, found.estimates, found.counts, n_queries)
 
 
 @dataclass(frozen=True)
@@ -288,20 +275,3 @@ def queries_at(at: IntArray, query: IntArray, n: int) -> IntArray:
     """Return how many different queries each of `n` places occurs with."""
     key = np.unique(np.stack([at, query], axis=1), axis=0)
     return np.bincount(key[:, 0], minlength=n).astype(np.int64)
-
-
-def _add(at: IntArray, values: FloatArray, n: int) -> FloatArray:
-    return np.bincount(at, values, minlength=n).astype(np.float64)
-
-
-def _cluster_sums(
-    at: IntArray, cluster: IntArray, u: FloatArray, n: int
-) -> tuple[Quadratic, IntArray]:
-    """Return Σc², ΣcU, ΣU² over the clusters of each place, and how many there are."""
-    key, cell = np.unique(np.stack([at, cluster], axis=1), axis=0, return_inverse=True)
-    cell = cell.ravel()
-    c = np.bincount(cell, minlength=len(key)).astype(np.float64)
-    total = _add(cell, u, len(key))
-    place = key[:, 0]
-    sums = Quadratic(_add(place, c**2, n), _add(place, c * total, n), _add(place, total**2, n))
-    return sums, np.bincount(place, minlength=n).astype(np.int64)

@@ -1,0 +1,120 @@
+"""Exposure by group: who gets the good places, and in return for what?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_lab.comparators.lists import ranked_lists
+from mpc_lab.comparators.measure import FAVOURED, Conditions, Measure, measure, on_log_scale
+from mpc_lab.inference.arrays import FloatArray
+from mpc_lab.objective.clustered import Clustered, effective, from_influence
+from mpc_lab.pairing.log import Log
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+_EXPOSURE_ONLY = Conditions(scores="all", queries="all", looks_at="exposure")
+_AGAINST_OUTCOMES = Conditions(scores="all", queries="all", looks_at="both")
+
+
+def exposure_ratios(
+    ranking: Ranking,
+    group: str,
+    *,
+    scores: FloatArray | None = None,
+    level: float = 0.95,
+    log: Log | None = None,
+) -> list[Measure]:
+    r"""Return exposure, treatment and impact of a group over those of the rest.
+
+    With :math:`v = 1/\log_2(1 + \text{rank})`, over queries that have both sides, and summed over
+    these queries before anything is divided: n items, :math:`X = \sum v`, :math:`M = \sum y`,
+    :math:`C = \sum v y`,
+
+    .. math::
+        \text{exposure } \frac{X_g/n_g}{X_{\bar g}/n_{\bar g}}, \quad
+        \text{treatment } \frac{X_g/M_g}{X_{\bar g}/M_{\bar g}}, \quad
+        \text{impact } \frac{C_g/M_g}{C_{\bar g}/M_{\bar g}}.
+
+    The interval is on the logarithm, by the delta method over query sums. No query is left out
+    for its outcomes. Where positions were logged, they are the ranks.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    scores : float64 array, optional
+        Those of another rule than the logged ones.
+    level : float
+    log : Log, optional
+        The rows sorted by these scores, where they are sorted already.
+
+    Returns
+    -------
+    list of Measure
+        ``exposure_ratio``, ``treatment_ratio``, ``impact_ratio``; above 1: in favour of the group.
+        Queries with one side only are counted in ``left_out``.
+
+    References
+    ----------
+    Singh & Joachims (2018), Fairness of exposure in rankings.
+    """
+    lists = ranked_lists(ranking, scores, log=log)
+    member = ranking.member(group)[lists.row]
+    n_in, n_out = lists.by_query(member), lists.by_query(~member)
+    used = ((n_in > 0) & (n_out > 0))[lists.query]
+    y = ranking.outcome[lists.row]
+    v = 1 / np.log2(1.0 + lists.position)
+
+    def sums(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (
+            lists.by_cluster(np.where(used & member, values, 0.0)),
+            lists.by_cluster(np.where(used & ~member, values, 0.0)),
+        )
+
+    n, x, m, c = sums(np.ones(len(v))), sums(v), sums(y), sums(v * y)
+    rows = n[0] + n[1]
+    left_out = int(((n_in == 0) | (n_out == 0)).sum())
+    return [
+        _ratio(name, top, bottom, rows, what, conditions, left_out, level)
+        for name, top, bottom, what, conditions in (
+            ("exposure_ratio", x, n, "items", _EXPOSURE_ONLY),
+            ("treatment_ratio", x, m, "merit", _AGAINST_OUTCOMES),
+            ("impact_ratio", c, m, "merit", _AGAINST_OUTCOMES),
+        )
+    ]
+
+
+def _ratio(
+    name: str,
+    top: tuple[FloatArray, FloatArray],
+    bottom: tuple[FloatArray, FloatArray],
+    rows: FloatArray,
+    what: str,
+    conditions: Conditions,
+    left_out: int,
+    level: float,
+) -> Measure:
+    totals = [float(part.sum()) for part in (*top, *bottom)]
+    inside, outside = (
+        totals[side] / totals[2 + side] if totals[2 + side] else float("nan") for side in (0, 1)
+    )
+    parts = {"inside": inside, "outside": outside, "left_out": left_out}
+    if not rows.any():
+        none = Clustered(float("nan"), null=1.0, reason="no query has both sides")
+        return measure(name, none, conditions, high_is=FAVOURED, **parts)
+    if min(totals) <= 0:
+        # A logarithm needs sums above 0 on both sides.
+        none = Clustered(float("nan"), null=1.0, reason=f"total {what} is not above 0")
+        return measure(name, none, conditions, high_is=FAVOURED, **parts)
+    signs = (1, -1, -1, 1)
+    influence = np.zeros(len(rows))
+    for sign, part, total in zip(signs, (*top, *bottom), totals, strict=True):
+        influence += sign * part / total
+    log_ratio = float(np.log(inside / outside))
+    found = from_influence(
+        log_ratio, influence, effective(rows), int(np.count_nonzero(rows)), scale=1.0, level=level
+    )
+    return measure(name, on_log_scale(found, level), conditions, high_is=FAVOURED, **parts)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from rival_oracle import RIVALS, Weights, errors, inequality, on_log_scale, skew
+from strategies import logs, ranking_of
+
+from mpc_lab.comparators.compare import compare
+from mpc_lab.comparators.inequalities import inequalities
+
+
+def measures(log, **options):
+    return {m.name: m for m in compare(ranking_of(log), log.names[0], k=3, **options)}
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@settings(max_examples=25)
+@given(log=logs(groups=2))
+def test_every_rival_equals_a_double_loop(name, log):
+    expected = RIVALS[name](log, log.names[0], Weights())
+    found = measures(log)[name].estimate
+    if on_log_scale(name):
+        expected = math.exp(expected)
+    assert found == pytest.approx(expected, abs=1e-10, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@settings(max_examples=15)
+@given(log=logs(groups=2))
+def test_every_standard_error_adds_up_what_clusters_do_to_the_measure(name, log):
+    found = measures(log)[name]
+    if not found.std_error > 0:
+        return
+    error = np.array(errors(RIVALS[name], log, log.names[0]))
+    size = found.estimate if on_log_scale(name) else 1.0
+    clusters = len(taking_part(name, log))
+    expected = size * math.sqrt((error**2).sum() * clusters / (clusters - 1))
+    assert found.std_error == pytest.approx(expected, rel=1e-4, abs=1e-8)
+
+
+def taking_part(name, log):
+    """Return the clusters that have what the measure is made of."""
+    group = log.names[0]
+    if name.startswith("pairwise"):
+        kind = name.split("_")[-1]
+        return {
+            log.cluster[a]
+            for a in range(len(log.query))
+            for b in range(len(log.query))
+            if log.query[a] == log.query[b]
+            and log.outcome[a] > log.outcome[b]
+            and ((group in log.groups[a]) == (group in log.groups[b]), kind)
+            not in ((True, "inter"), (False, "intra"))
+        }
+    if name.endswith("_ratio"):
+        return {
+            log.cluster[row]
+            for row in range(len(log.query))
+            if len({group in log.groups[r] for r in log.rows_of(log.query[row])}) == 2
+        }
+    if name.startswith("skew"):
+        return {c for c, member in zip(log.cluster, log.groups, strict=True) if group in member}
+    return set(log.cluster)
+
+
+@settings(max_examples=25)
+@given(logs(groups=2))
+def test_extreme_skews_are_those_of_both_sides(log):
+    found = measures(log)
+    both = [skew(3, side)(log, log.names[0], Weights()) for side in (True, False)]
+    there = [value for value in both if not math.isnan(value)]
+    assert found["min_skew@3"].estimate == pytest.approx(min(there), abs=1e-10)
+    assert found["max_skew@3"].estimate == pytest.approx(max(there), abs=1e-10)
+
+
+@settings(max_examples=20)
+@given(logs(groups=2))
+def test_inequalities_by_rank_equal_a_double_loop(log):
+    found = inequalities(ranking_of(log), log.names[0], by_rank=True, draws=50)
+    assert len(found) == 21
+    for measure in found[:-1]:
+        side, rank = measure.name.split("_")[2:]
+        expected = inequality(side == "above", int(rank))(log, log.names[0], Weights())
+        assert measure.estimate == pytest.approx(expected, abs=1e-10)
+
+
+@settings(max_examples=20)
+@given(logs(groups=2, positions=False))
+def test_scores_of_another_rule_are_ranked_as_if_they_were_logged(log):
+    ranking = ranking_of(log)
+    turned = -ranking.score
+    one = compare(ranking, log.names[0], scores=turned, k=3)
+    frame = ranking.to_frame().assign(score=turned)
+    columns = {name: name for name in ("query", "score", "outcome", "item")}
+    columns |= {"unit": "unit"} if log.unit is not None else {}
+    other = compare(type(ranking)(frame, **columns, group="groups"), log.names[0], k=3)
+    for a, b in zip(one, other, strict=True):
+        assert a.estimate == pytest.approx(b.estimate, abs=1e-12, nan_ok=True)
+        assert a.ci_low == pytest.approx(b.ci_low, abs=1e-12, nan_ok=True)
