@@ -141,7 +141,7 @@ def _table(frame: pd.DataFrame) -> Table:
     table = Table()
     for name in ("group", "verdict"):
         table.add_column(name, overflow="fold")
-    for name in ("gap", "interval", "pairs", "queries", "ε"):
+    for name in ("gap", "adjusted interval", "pairs", "queries", "ε"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in frame.reset_index().to_dict("records"):
         # Text, not str: rich reads a str as markup.
