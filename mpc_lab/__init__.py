@@ -23,6 +23,7 @@ _HOME = {
     "Smallest": "mpc_lab.pairing",
     "audit": "mpc_lab.run",
     "load": "mpc_lab.results",
+    "pool": "mpc_lab.results.pool",
 }
 _ROOMS = ("datasets", "rankers")
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking as Ranking
     from mpc_lab.results import Audit as Audit
     from mpc_lab.results import load as load
+    from mpc_lab.results.pool import pool as pool
     from mpc_lab.run import audit as audit
     from mpc_lab.scoring import Boosted as Boosted
     from mpc_lab.scoring import Column as Column

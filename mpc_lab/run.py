@@ -149,6 +149,7 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)
     ]
     correlations = _correlations(plan, source, epsilon)
+    cross = partial(_cross, plan, source.ranking, [edges for edges, _, _ in layouts])
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -165,12 +166,19 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
             [part.at(here) for part, (_, here, _) in zip(moments, layouts, strict=True)],
             grid,
             [here for _, here, _ in layouts],
-            partial(_cross, plan, source.ranking, [edges for edges, _, _ in layouts]),
+            cross,
         ),
-        assemble.moments(plan, moments, correlations),
+        assemble.moments(
+            plan,
+            moments,
+            grid,
+            np.stack([headline.all_pairs for headline, _ in chosen]),
+            correlations,
+        ),
         assemble.attributes(plan, source.ranking),
         ranking=source.ranking,
         scores=partial(_scores, plan, source.ranking),
+        cross=cross,
     )
 
 
@@ -186,7 +194,8 @@ def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline,
     """Choose the threshold of each group, and say where it lacks the power asked for."""
     n_groups = len(plan.groups)
     if isinstance(plan.threshold, float):
-        return Headline(np.full(n_groups, plan.threshold), np.full(n_groups, np.nan)), None
+        unknown = np.full(n_groups, np.nan)
+        return Headline(np.full(n_groups, plan.threshold), unknown, unknown), None
     if not isinstance(plan.threshold, Powered):
         return choose_thresholds(source, rule, (plan.threshold,))[0], None
     candidates = choose_thresholds(source, rule, plan.threshold.candidates)
@@ -203,7 +212,8 @@ def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline,
     pick = np.where(enough.any(axis=1), np.argmax(enough, axis=1), best)
     group = np.arange(n_groups)
     lacking = np.asarray(~enough.any(axis=1))
-    return Headline(epsilon[group, pick], wanted[group, pick]), lacking
+    all_pairs = candidates[0].all_pairs
+    return Headline(epsilon[group, pick], wanted[group, pick], all_pairs), lacking
 
 
 def _grid(plan: Plan, source: MemorySource, epsilon: Floats) -> Floats:

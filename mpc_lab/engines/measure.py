@@ -17,7 +17,6 @@ from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import Walk
 from mpc_lab.scoring import Rule
 
-
 # No gap is as small: a group without a threshold has no pair in any mode.
 NO_THRESHOLD = -1.0
 
@@ -32,10 +31,13 @@ class Headline:
         NaN where a group has no pair.
     wanted : float64 array (group,)
         How many pairs were asked for; NaN where a number was given as the threshold.
+    all_pairs : float64 array (group,)
+        How many ``matched`` pairs there are with no limit on the gap; NaN where not counted.
     """
 
     epsilon: Floats
     wanted: Floats
+    all_pairs: Floats
 
 
 def _words(n_groups: int) -> list[tuple[int, slice]]:
@@ -53,14 +55,16 @@ def choose_thresholds(
     n_groups = len(source.groups)
     epsilon = np.empty((len(thresholds), n_groups))
     wanted = np.empty((len(thresholds), n_groups))
+    all_pairs = np.empty(n_groups)
     for groups, walk in source.walks(rule):
         for word, here in _words(len(groups)):
             pairs = count_pairs(walk, word, here.stop - here.start)
+            all_pairs[groups[here]] = pairs
             for k, threshold in enumerate(thresholds):
                 chosen = kth_smallest_gaps(walk, word, pairs, ranks(threshold, pairs))
                 epsilon[k, groups[here]] = chosen
                 wanted[k, groups[here]] = [threshold.rank(int(n)) for n in pairs]
-    return [Headline(*found) for found in zip(epsilon, wanted, strict=True)]
+    return [Headline(*found, all_pairs) for found in zip(epsilon, wanted, strict=True)]
 
 
 def has_ties(source: MemorySource, rule: Rule) -> bool:

@@ -193,6 +193,12 @@ class Ranking:
         """Return the ids of queries as they came; a tuple each where query has several columns."""
         return self._query_labels[np.asarray(codes, dtype=np.int64)]
 
+    def unit_labels(self, codes: ArrayLike) -> Objects:
+        """Return the original labels of unit codes; needs a unit column."""
+        if self.unit_code is None:
+            raise MpcError("The ranking has no units: name the unit column when making it.")
+        return self._unit_labels[np.asarray(codes, dtype=np.int64)]
+
     def item_labels(self, codes: ArrayLike) -> Objects:
         """Return the ids of items as they came."""
         if self.item_code is None:

@@ -119,7 +119,11 @@ def _share_items(found: Estimates) -> Array:
 
 
 def curve(
-    plan: Plan, on_grid: Sequence[Moments], grid: Array, in_edges: Sequence[Array], cross: Cross
+    plan: Plan,
+    on_grid: Sequence[Moments],
+    grid: Array,
+    in_edges: Sequence[Array],
+    cross: Cross | None,
 ) -> xr.Dataset:
     """Label the cells at every threshold of the grid, with the band over it.
 
@@ -131,19 +135,20 @@ def curve(
     grid : float64 array (epsilon,)
     in_edges : sequence of int64 arrays (group, epsilon)
         For each rule, where the grid stands among the thresholds that `cross` is about.
-    cross : callable
-        From the number of a rule to how its thresholds move together.
+    cross : callable or None
+        From the number of a rule to how its thresholds move together; None: no band.
     """
     found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in on_grid]
     cells = {name: np.stack(by_rule) for name, by_rule in _shared_cells(on_grid, found).items()}
-    bands = [
-        _bands(plan, estimates, moments, rule, indices, cross)
-        for rule, (estimates, moments, indices) in enumerate(
-            zip(found, on_grid, in_edges, strict=True)
-        )
-    ]
-    cells["band_low"] = np.stack([low for low, _ in bands])
-    cells["band_high"] = np.stack([high for _, high in bands])
+    if cross is not None:
+        bands = [
+            _bands(plan, estimates, moments, indices, cross(rule))
+            for rule, (estimates, moments, indices) in enumerate(
+                zip(found, on_grid, in_edges, strict=True)
+            )
+        ]
+        cells["band_low"] = np.stack([low for low, _ in bands])
+        cells["band_high"] = np.stack([high for _, high in bands])
     named = {name: _by_group(plan, values) for name, values in cells.items()}
     return curve_dataset(
         plan.groups, grid, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
@@ -151,16 +156,20 @@ def curve(
 
 
 def _bands(
-    plan: Plan, found: Estimates, moments: Moments, rule: int, indices: Array, cross: Cross
+    plan: Plan,
+    found: Estimates,
+    moments: Moments,
+    indices: Array,
+    together: list[tuple[Array, Quadratic]],
 ) -> tuple[Array, Array]:
     low, high = np.full(moments.pairs.shape, np.nan), np.full(moments.pairs.shape, np.nan)
     pairs = moments.pairs.astype(float)
     delta = moments.by["naive"].cu / np.maximum(pairs, 1.0)
-    for groups, sums in cross(rule):
+    for groups, sums in together:
         for k, group in enumerate(groups):
             both = np.ix_(indices[group], indices[group])
             for mode in plan.mode_rows:
-                together = covariance(
+                moving = covariance(
                     pairs[mode, group],
                     delta[mode, group],
                     *(square[mode, k][both] for square in (sums.cc, sums.cu, sums.uu)),
@@ -169,7 +178,7 @@ def _bands(
                     found.estimate[mode, group],
                     found.std_error[mode, group],
                     found.dof[mode, group],
-                    together,
+                    moving,
                     level=plan.level,
                     seed=plan.seed,
                 )
@@ -193,10 +202,16 @@ def _by_group(plan: Plan, values: Array) -> Array:
 
 
 def moments(
-    plan: Plan, by_rule: Sequence[Moments], correlations: Sequence[Array] | None = None
+    plan: Plan,
+    by_rule: Sequence[Moments],
+    grid: Array,
+    all_pairs: Array,
+    correlations: Sequence[Array] | None = None,
 ) -> xr.Dataset:
     """Label the sums, so that saved audits can be added up and judged anew."""
     cells: dict[str, Any] = {
+        "grid": grid,
+        "all_pairs": all_pairs,
         "edges": np.stack([part.edges for part in by_rule]),
         "center": np.stack([part.center for part in by_rule]),
     }
@@ -216,34 +231,42 @@ def moments(
 
 def attributes(plan: Plan, ranking: Ranking) -> dict[str, int | float | str]:
     """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
-    family = {
-        "adjust": plan.adjust,
-        "over": "the estimable groups × scoring rules of one pairing mode",
-        "groups": plan.groups,
-        "scoring_rules": plan.rule_labels,
-    }
     alphas = {
         rule.label: alpha
         for rule in plan.scoring_rules
         if (alpha := rule.alpha_in(ranking)) is not None
     }
     return {
-        "options": plan.to_json(),
+        **plan_attributes(plan),
         "versions": json.dumps(_versions()),
-        "family": json.dumps(family),
         "columns": json.dumps(_columns(ranking), default=str),
         "alpha": json.dumps(alphas),
         "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
-        "cluster": plan.cluster,
-        "correction": _CORRECTIONS[plan.cluster],
-        "level": plan.level,
-        "adjust": plan.adjust,
-        "threshold": repr(plan.threshold),
+        "all_groups": int(plan.groups == ranking.groups),
         "n_rows": ranking.n_rows,
         "n_queries": ranking.n_queries,
         "n_units": ranking.n_units,
         "n_items": ranking.n_items,
         "n_dropped": ranking.dropped,
+    }
+
+
+def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
+    """Return the attributes that say how an audit was made."""
+    family = {
+        "adjust": plan.adjust,
+        "over": "the estimable groups × scoring rules of one pairing mode",
+        "groups": plan.groups,
+        "scoring_rules": plan.rule_labels,
+    }
+    return {
+        "options": plan.to_json(),
+        "family": json.dumps(family),
+        "cluster": plan.cluster,
+        "correction": _CORRECTIONS[plan.cluster],
+        "level": plan.level,
+        "adjust": plan.adjust,
+        "threshold": repr(plan.threshold),
     }
 
 

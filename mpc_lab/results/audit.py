@@ -51,9 +51,14 @@ class Audit:
     scores : callable, optional
         (rule label, group) to the float64 scores of that rule, or None for the scores as logged.
 
+    cross : callable, optional
+        From the number of a rule to how its thresholds move together over queries.
+    extras : mapping of xarray.Dataset, optional
+        What was saved beside the audit for pooling: ``items``, ``dyads``, ``cross``, ``ids``.
+
     Attributes
     ----------
-    headline, moments, attrs, ranking, scores
+    headline, moments, attrs, ranking, scores, cross, extras
         As given.
 
     Examples
@@ -77,6 +82,8 @@ class Audit:
         *,
         ranking: Ranking | None = None,
         scores: Scores | None = None,
+        cross: Callable[[int], Any] | None = None,
+        extras: Mapping[str, xr.Dataset] | None = None,
     ) -> None:
         self.headline = _schema.check_headline(headline)
         self._curve = curve
@@ -84,6 +91,8 @@ class Audit:
         self.attrs = {"schema_version": SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
         self.ranking = ranking
         self.scores = scores
+        self.cross = cross
+        self.extras = dict(extras or {})
 
     @cached_property
     def curve(self) -> xr.Dataset:
@@ -207,9 +216,30 @@ class Audit:
         """
         _gate.check(self, tolerance, level, inconclusive)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the audit, aggregates only and never rows, to a netCDF file."""
-        _storage.save(self, path)
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        items: bool = False,
+        ids: bool = False,
+        key: str | None = None,
+    ) -> None:
+        """Write the audit, aggregates only and never rows, to a netCDF file.
+
+        Parameters
+        ----------
+        path : path
+            The file; its folder must exist.
+        items : bool
+            Also write the sums of every item, so that :func:`mpc_lab.pool` can add up item and
+            union variance and the band.
+        ids : bool
+            Also write a hash of every query id, so that a pool can tell whether a query occurs in
+            two audits.
+        key : str
+            The secret that the hashes of `ids` are made with; the same for all audits of a pool.
+        """
+        _storage.save(self, path, items=items, ids=ids, key=key)
 
     def __repr__(self) -> str:
         return self.summary()

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 
 _ENGINE: Final = "h5netcdf"
 _COMPRESSED_ABOVE = 10_000
+EXTRAS = ("items", "dyads", "cross", "ids")
 # What h5py, h5netcdf and xarray raise on files they cannot make sense of.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
 
 
-def save(audit: Audit, path: str | os.PathLike[str]) -> None:
+def save(
+    audit: Audit,
+    path: str | os.PathLike[str],
+    *,
+    items: bool = False,
+    ids: bool = False,
+    key: str | None = None,
+) -> None:
     """Write an audit to a netCDF file, which is replaced only once the new one is complete.
 
     Parameters
@@ -33,11 +41,13 @@ def save(audit: Audit, path: str | os.PathLike[str]) -> None:
         What to save: headline, curve, moments and attributes, never rows.
     path : path
         The file; its folder must exist.
+    items, ids, key
+        See :meth:`Audit.save`.
     """
     target = Path(path).expanduser()
     if target.is_dir() or not target.parent.is_dir():
         raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")
-    tree = audit.tree
+    tree = xr.DataTree.from_dict({**audit.tree.to_dict(), **_extras(audit, items, ids, key)})
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         tree.to_netcdf(partial, engine=_ENGINE, encoding=_encoding(tree))
@@ -46,6 +56,19 @@ def save(audit: Audit, path: str | os.PathLike[str]) -> None:
         raise MpcError(f"{str(target)!r} could not be written: {error}.") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, xr.Dataset]:
+    from mpc_lab.results.extras import cross_sums, item_tables, query_ids
+
+    found: dict[str, xr.Dataset] = {}
+    if items:
+        found |= item_tables(audit)
+        cross = cross_sums(audit)
+        found |= {} if cross is None else {"cross": cross}
+    if ids:
+        found["ids"] = query_ids(audit, key)
+    return found
 
 
 def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
@@ -74,7 +97,12 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
         )
     try:
         return Audit(
-            parts["headline"], parts["curve"], parts.get("moments"), attrs, ranking=ranking
+            parts["headline"],
+            parts["curve"],
+            parts.get("moments"),
+            attrs,
+            ranking=ranking,
+            extras={name: parts[name] for name in EXTRAS if name in parts},
         )
     except (KeyError, MpcError) as error:
         raise MpcError(f"{str(source)!r} is a damaged audit: {error}") from error

@@ -94,6 +94,10 @@ MOMENTS: dict[str, Variable] = {
     "queries": Variable(MOMENT_DIMS, "i", "queries with a pair up to the bin", "1"),
     "clusters": Variable(MOMENT_DIMS, "i", "units with a pair up to the bin", "1"),
     "items": Variable(MOMENT_DIMS, "i", "items in a pair up to the bin", "1"),
+    "grid": Variable(("grid_point",), "f", "thresholds of the curve", "score"),
+    "all_pairs": Variable(
+        ("scoring_rule", "group"), "f", "matched pairs with no limit on the gap", "1"
+    ),
     "edges": Variable(("scoring_rule", "group", "bin"), "f", "right end of the bin", "score"),
     "center": Variable(("scoring_rule", "group"), "f", "number the sums are centred at", "outcome"),
     **{

@@ -1,0 +1,139 @@
+"""What is saved beside an audit on request, so that it can be pooled with others.
+
+Item tables hold the sums of every item and of every two items that met; ids hold a keyed hash of
+every query. Both are off by default, because they say something about single items and queries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError
+from mpc_lab.results.restore import moments_by_rule
+from mpc_lab.results.rows import need_rows
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.item_tables import Table
+    from mpc_lab.pairing.log import Log
+    from mpc_lab.results.audit import Audit
+
+_KEY_MARK = b"mpc_lab key"
+_NO_KEY = b"mpc_lab items"
+
+
+def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
+    """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin."""
+    from mpc_lab.pairing.item_tables import tables_of_group
+
+    ranking = need_rows(audit, "save(items=True)")
+    if ranking.item_code is None:
+        raise MpcError(
+            "items=True saves sums of items, but this ranking has none: name its item column."
+        )
+    names = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
+    rows: dict[str, list[dict[str, NDArray[Any]]]] = {"items": [], "dyads": []}
+    for rule, moments in enumerate(moments_by_rule(audit)):
+        for group, (log, bit) in enumerate(_logs(audit, rule)):
+            counts = moments.pairs[:, group, -1].tolist()
+            found = tables_of_group(
+                log, bit, moments.edges[group], float(moments.center[group]), counts
+            )
+            for mode, tables in enumerate(found):
+                for kind, table in zip(rows, tables, strict=True):
+                    rows[kind].append(_columns(table, names, rule, mode, group))
+    return {kind: _joined(parts) for kind, parts in rows.items()}
+
+
+def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
+    """Yield, for each group, a log under a rule and the group's place in its masks."""
+    from mpc_lab.pairing.log import select_groups, sort_rows
+
+    ranking = need_rows(audit, "save(items=True)")
+    label = str(audit.headline["scoring_rule"].values[rule])
+    shared: Log | None = None
+    for k, group in enumerate(audit.groups):
+        scores = None if audit.scores is None else audit.scores(label, group)
+        if scores is not None:
+            yield sort_rows(ranking, scores, ranking.member(group).astype(np.uint64)[None]), 0
+            continue
+        if shared is None:
+            chosen = np.array([ranking.group_index(name) for name in audit.groups])
+            shared = sort_rows(ranking, masks=select_groups(ranking.masks, chosen))
+        yield shared, k
+
+
+def _columns(
+    table: Table, names: NDArray[np.uint64], rule: int, mode: int, group: int
+) -> dict[str, NDArray[Any]]:
+    n = len(table.one)
+    # Hashes have another order than codes: the two items of a dyad are put in theirs.
+    one, other = names[table.one.astype(np.int64)], names[table.other.astype(np.int64)]
+    return {
+        "rule": np.full(n, rule, dtype=np.int64),
+        "mode": np.full(n, mode, dtype=np.int64),
+        "group": np.full(n, group, dtype=np.int64),
+        "one": np.minimum(one, other),
+        "other": np.maximum(one, other),
+        "outside": table.outside,
+        "bin": table.bin.astype(np.int64),
+        "pairs": table.pairs,
+        "sums": table.sums,
+    }
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> xr.Dataset:
+    return xr.Dataset(
+        {name: ("row", np.concatenate([part[name] for part in parts])) for name in parts[0]}
+    )
+
+
+def query_ids(audit: Audit, key: str | None) -> xr.Dataset:
+    """Return a keyed hash of every query (of every unit, where there are any)."""
+    if not key:
+        raise MpcError(
+            'ids=True saves hashes of query ids, and needs a secret for them: key="…", the same '
+            "for all audits that are to be pooled."
+        )
+    ranking = need_rows(audit, "save(ids=True)")
+    if ranking.unit_code is None:
+        labels = ranking.query_labels(np.arange(ranking.n_queries))
+    else:
+        labels = ranking.unit_labels(np.arange(ranking.n_units))
+    secret = hashlib.blake2b(key.encode()).digest()
+    mark = hashlib.blake2b(_KEY_MARK, key=secret, digest_size=16).hexdigest()
+    return xr.Dataset({"id": ("query", np.sort(_hashes(labels, secret)))}, attrs={"key": mark})
+
+
+def _hashes(labels: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+    digests = (
+        hashlib.blake2b(str(label).encode(), key=secret, digest_size=8).digest() for label in labels
+    )
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def cross_sums(audit: Audit) -> xr.Dataset | None:
+    """Return how the thresholds of each cell move together over queries, for a pooled band."""
+    if audit.cross is None:
+        return None
+    found = []
+    for rule in range(audit.headline.sizes["scoring_rule"]):
+        parts = audit.cross(rule)
+        order = np.argsort(np.concatenate([groups for groups, _ in parts]), kind="stable")
+        found.append(
+            {
+                square: np.concatenate([getattr(sums, square) for _, sums in parts], axis=1)[
+                    :, order
+                ]
+                for square in ("cc", "cu", "uu")
+            }
+        )
+    dims = ("scoring_rule", "pairing_mode", "group", "bin", "other_bin")
+    return xr.Dataset(
+        {square: (dims, np.stack([rule[square] for rule in found])) for square in found[0]}
+    )

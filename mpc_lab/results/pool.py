@@ -1,0 +1,507 @@
+"""One audit from several whose queries are different, from their sums alone."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.power import mde
+from mpc_lab.pairing.item_tables import Table, squared
+from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
+from mpc_lab.results import assemble
+from mpc_lab.results.audit import Audit
+from mpc_lab.results.extras import cross_sums, item_tables
+from mpc_lab.results.family import ITEM_FAMILIES, infer
+from mpc_lab.results.plan import Plan
+from mpc_lab.results.reading import settings
+from mpc_lab.results.restore import moments_by_rule
+from mpc_lab.results.variables import PAIRING_MODES
+
+Floats = NDArray[np.float64]
+_MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster")
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A scoring rule of which only the name is left."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One audit, and where the groups, rules and thresholds of the pool stand in it."""
+
+    audit: Audit
+    moments: list[Moments]
+    groups: list[int | None]
+    rules: list[int]
+
+
+def pool(audits: Sequence[Audit]) -> Audit:
+    """Add up audits of logs that share no query.
+
+    The result equals one audit of all rows together, at the thresholds that all grids share. The
+    headline is at the smallest of them with as many pairs as the threshold asks for. ``boosted``
+    and ``demoted`` are pooled where all audits moved the scores by the same α; ``calibrated`` is
+    not pooled, because it is fitted to each log. Item and union variance need the sums of items:
+    audits that keep their rows, or were saved with ``items=True``; otherwise the pool clusters by
+    query. What could not be pooled is said in a warning and in the attribute ``not_pooled``.
+
+    Parameters
+    ----------
+    audits : sequence of Audit
+        Of the same groups and options. Where all were saved with ``ids=True`` and one key, a query
+        that occurs in two of them is an error; otherwise the attribute ``assumes`` says
+        ``distinct queries``.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> days = [mpc.audit(mpc.datasets.synthetic(2000, seed=k), progress=False) for k in (1, 2)]
+    >>> mpc.pool(days).attrs["n_queries"]
+    4000
+    """
+    audits = list(audits)
+    if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits):
+        raise MpcError("mpc.pool takes a list of at least two audits.")
+    options = _common_options(audits)
+    known_distinct = _check_ids(audits)
+    lost: list[str] = []
+    parts, groups, rules = _aligned(audits, lost)
+    grid, edges = _shared_thresholds(audits)
+    summed = [_sum_rule(parts, k, edges) for k in range(len(rules))]
+    plan = _plan(options, groups, rules, audits, grid)
+    if plan.cluster in ITEM_FAMILIES:
+        tables = _item_tables(audits)
+        if tables is None:
+            lost.append(f"{plan.cluster} variance: not all audits have their item tables")
+            plan = replace(plan, cluster="query")
+        else:
+            summed = [
+                _with_items(parts, tables, k, moments, edges) for k, moments in enumerate(summed)
+            ]
+    if plan.adjust == "romano_wolf":
+        lost.append("romano_wolf: it needs the sums of single queries; holm is used")
+        plan = replace(plan, adjust="holm")
+    if lost:
+        warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
+    return _audit(plan, audits, parts, summed, grid, lost, known_distinct)
+
+
+def _common_options(audits: list[Audit]) -> dict[str, Any]:
+    every = [settings(audit) for audit in audits]
+    for name in _MUST_AGREE:
+        values = {json.dumps(options.get(name)) for options in every}
+        if len(values) > 1:
+            raise MpcError(
+                f"Audits are pooled at one {name}, but these have {' and '.join(sorted(values))}: "
+                "run them alike."
+            )
+    return every[0]
+
+
+def _check_ids(audits: list[Audit]) -> bool:
+    """Raise where a query occurs twice; return whether it is known that none does."""
+    ids = [audit.extras.get("ids") for audit in audits]
+    if any(found is None for found in ids):
+        return False
+    if len({found.attrs["key"] for found in ids if found is not None}) > 1:
+        return False
+    every = np.concatenate([found["id"].values for found in ids if found is not None])
+    twice = len(every) - len(np.unique(every))
+    if twice:
+        raise MpcError(
+            f"{twice:,} queries occur in more than one of these audits, so their sums do not add "
+            "up to one audit: audit the rows together, or cut the logs at whole queries."
+        )
+    return True
+
+
+def _aligned(
+    audits: list[Audit], lost: list[str]
+) -> tuple[list[_Part], tuple[str, ...], tuple[str, ...]]:
+    groups = _common_groups(audits, lost)
+    rules = _common_rules(audits, lost)
+    parts = []
+    for audit in audits:
+        labels = audit.headline["scoring_rule"].values.tolist()
+        own = {group: k for k, group in enumerate(audit.groups)}
+        parts.append(
+            _Part(
+                audit,
+                moments_by_rule(audit),
+                [own.get(group) for group in groups],
+                [labels.index(rule) for rule in rules],
+            )
+        )
+    return parts, groups, rules
+
+
+def _common_groups(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
+    """Return the groups that every audit has, or could have had: an absent group has no pair."""
+    every = sorted({group for audit in audits for group in audit.groups})
+    kept = []
+    for group in every:
+        if all(group in audit.groups or audit.attrs.get("all_groups") for audit in audits):
+            kept.append(group)
+        else:
+            lost.append(f"group {group!r}: not asked for in every audit")
+    if not kept:
+        raise MpcError("These audits have no group in common, so there is nothing to pool.")
+    return tuple(kept)
+
+
+def _common_rules(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
+    kept = []
+    for rule in audits[0].headline["scoring_rule"].values.tolist():
+        why = _why_not(rule, audits)
+        if why:
+            lost.append(f"rule {rule!r}: {why}")
+        else:
+            kept.append(rule)
+    if not kept:
+        raise MpcError(f"No scoring rule of these audits can be pooled: {'; '.join(lost)}.")
+    return tuple(kept)
+
+
+def _why_not(rule: str, audits: list[Audit]) -> str:
+    if any(rule not in audit.headline["scoring_rule"].values for audit in audits):
+        return "not asked for in every audit"
+    if any(rule in json.loads(str(audit.attrs.get("in_sample", "[]"))) for audit in audits):
+        return "fitted to each log by itself"
+    alphas = {json.loads(str(audit.attrs.get("alpha", "{}"))).get(rule) for audit in audits}
+    return "" if len(alphas) == 1 else "moved the scores by another α in each audit"
+
+
+def _shared_thresholds(audits: list[Audit]) -> tuple[Floats, Floats]:
+    """Return the grid that all audits share, and all thresholds: a number given is one too."""
+    grid = reduce(np.intersect1d, [_sums(audit)["grid"].values for audit in audits])
+    if not len(grid):
+        raise MpcError(
+            "The grids of these audits share no threshold: run them with the same epsilon=[…]."
+        )
+    threshold = parse_threshold(str(settings(audits[0])["threshold"]))
+    own = [threshold] if isinstance(threshold, float) else []
+    return np.asarray(grid, dtype=np.float64), np.union1d(grid, own)
+
+
+def _sums(audit: Audit) -> xr.Dataset:
+    if audit.moments is None:
+        raise MpcError("An audit without its sums cannot be pooled; run mpc.audit again.")
+    return audit.moments
+
+
+def _sum_rule(parts: list[_Part], rule: int, edges: Floats) -> Moments:
+    """Add the sums of all audits under one rule at the shared thresholds."""
+    names = ("naive", "query", *_additive(parts))
+    n_modes = min(len(part.moments[0].pairs) for part in parts)
+    n_groups = len(parts[0].groups)
+    shape = (n_modes, n_groups, len(edges))
+    counts = {name: np.zeros(shape, dtype=np.int64) for name in ("pairs", "queries", "clusters")}
+    center = np.array([_center(parts, rule, group) for group in range(n_groups)])
+    by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in names}
+    for part in parts:
+        moments = part.moments[part.rules[rule]]
+        for group, own in enumerate(part.groups):
+            if own is None:
+                continue
+            index = np.searchsorted(moments.edges[own], edges)
+            shift = float(moments.center[own] - center[group])
+            for name, total in counts.items():
+                total[:, group] += getattr(moments, name)[:n_modes, own, index]
+            for name in names:
+                moved = recentred(moments.by[name][:n_modes, own, index], shift)
+                by[name].cc[:, group] += moved.cc
+                by[name].cu[:, group] += moved.cu
+                by[name].uu[:, group] += moved.uu
+    return Moments(
+        edges=np.tile(edges, (n_groups, 1)),
+        center=center,
+        pairs=counts["pairs"],
+        queries=counts["queries"],
+        clusters=counts["clusters"],
+        items=np.zeros(shape, dtype=np.int64),
+        by=by,
+    )
+
+
+def _additive(parts: list[_Part]) -> list[str]:
+    """Return the families beside naive and query whose clusters lie inside one query."""
+    inside = ("item_query", "dyad_query")
+    return [
+        name
+        for name in inside
+        if all(name in moments.by for part in parts for moments in part.moments)
+    ]
+
+
+def recentred(sums: Quadratic, shift: float) -> Quadratic:
+    """Return sums of U + shift·c in place of U."""
+    return Quadratic(
+        sums.cc, sums.cu + shift * sums.cc, sums.uu + 2 * shift * sums.cu + shift**2 * sums.cc
+    )
+
+
+def _center(parts: list[_Part], rule: int, group: int) -> float:
+    """Return the center of the first audit that has the group."""
+    for part in parts:
+        own = part.groups[group]
+        if own is not None:
+            return float(part.moments[part.rules[rule]].center[own])
+    return 0.0
+
+
+def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
+    found = []
+    for audit in audits:
+        if {"items", "dyads"} <= set(audit.extras):
+            found.append(dict(audit.extras))
+        elif audit.ranking is not None and audit.ranking.item_code is not None:
+            found.append(item_tables(audit))
+        else:
+            return None
+    return found
+
+
+def _with_items(
+    parts: list[_Part],
+    tables: list[dict[str, xr.Dataset]],
+    rule: int,
+    moments: Moments,
+    edges: Floats,
+) -> Moments:
+    """Add up the tables of items and of dyads, then square them."""
+    shape = moments.pairs.shape
+    items = np.zeros(shape, dtype=np.int64)
+    squares = {side: np.zeros(shape) for side in ("inside", "outside")}
+    by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in ("item", "dyad")}
+    for mode in range(shape[0]):
+        for group in range(shape[1]):
+            at = (mode, group)
+            for name, kind in (("item", "items"), ("dyad", "dyads")):
+                found = squared(
+                    _joined(parts, tables, kind, rule, mode, group, moments, edges), len(edges)
+                )
+                for square in ("cc", "cu", "uu"):
+                    getattr(by[name], square)[at] = getattr(found.quadratic, square)
+                if name == "item":
+                    items[at] = found.clusters
+                    squares["inside"][at], squares["outside"][at] = found.inside, found.outside
+    return replace(moments, items=items, by=moments.by | by, squares=squares)
+
+
+def _joined(
+    parts: list[_Part],
+    tables: list[dict[str, xr.Dataset]],
+    kind: str,
+    rule: int,
+    mode: int,
+    group: int,
+    moments: Moments,
+    edges: Floats,
+) -> Table:
+    found = []
+    for part, table in zip(parts, tables, strict=True):
+        own = part.groups[group]
+        if own is None:
+            continue
+        rows = _rows(table[kind], part.rules[rule], mode, own)
+        mine = part.moments[part.rules[rule]]
+        bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
+        kept = bins < len(edges)
+        shift = float(mine.center[own] - moments.center[group])
+        found.append(
+            Table(
+                rows["one"][kept],
+                rows["other"][kept],
+                rows["outside"][kept].astype(bool),
+                bins[kept],
+                rows["pairs"][kept],
+                rows["sums"][kept] + shift * rows["pairs"][kept],
+            )
+        )
+    return Table(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _rows(table: xr.Dataset, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell: they stand together, in the order of rule, group and mode."""
+    here = (
+        (table["rule"].values == rule)
+        & (table["mode"].values == mode)
+        & (table["group"].values == group)
+    )
+    return {str(name): table[name].values[here] for name in table.data_vars}
+
+
+def _plan(
+    options: dict[str, Any],
+    groups: tuple[str, ...],
+    rules: tuple[str, ...],
+    audits: list[Audit],
+    grid: Floats,
+) -> Plan:
+    modes = [
+        mode
+        for mode in PAIRING_MODES
+        if all(mode in audit.headline["pairing_mode"].values for audit in audits)
+    ]
+    if not modes:
+        raise MpcError("These audits have no pairing mode in common, so there is nothing to pool.")
+    return Plan(
+        groups=groups,
+        scoring_rules=tuple(_Named(rule) for rule in rules),  # type: ignore[misc]
+        pairing_modes=tuple(modes),
+        threshold=parse_threshold(str(options["threshold"])),
+        epsilon=tuple(grid.tolist()),
+        cluster=str(options["cluster"]),
+        level=float(options["level"]),
+        adjust=str(options["adjust"]),
+        tolerance=options.get("tolerance"),
+        bootstrap=0,
+        seed=int(options.get("seed", 0)),
+    )
+
+
+def _audit(
+    plan: Plan,
+    audits: list[Audit],
+    parts: list[_Part],
+    summed: list[Moments],
+    grid: Floats,
+    lost: list[str],
+    known_distinct: bool,
+) -> Audit:
+    n_modes = len(plan.swept_modes)
+    summed = [_first_modes(moments, n_modes) for moments in summed]
+    all_pairs = np.stack([_all_pairs(parts, rule, len(plan.groups)) for rule in range(len(summed))])
+    chosen = [_own(plan, moments, n) for moments, n in zip(summed, all_pairs, strict=True)]
+    edges = summed[0].edges[0]
+    cross = _cross(parts, edges, n_modes, len(summed))
+    in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
+    return Audit(
+        assemble.headline(
+            plan,
+            [moments.at(index) for moments, (index, _) in zip(summed, chosen, strict=True)],
+            np.stack([edges[index[:, 0]] for index, _ in chosen]),
+            np.stack([wanted for _, wanted in chosen]),
+        ),
+        assemble.curve(
+            plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
+        ),
+        assemble.moments(plan, summed, grid, all_pairs),
+        _attributes(plan, audits, lost, known_distinct),
+    )
+
+
+def _first_modes(moments: Moments, n: int) -> Moments:
+    return replace(
+        moments,
+        pairs=moments.pairs[:n],
+        queries=moments.queries[:n],
+        clusters=moments.clusters[:n],
+        items=moments.items[:n],
+        by={name: sums[:n] for name, sums in moments.by.items()},
+        squares={side: sums[:n] for side, sums in moments.squares.items()},
+    )
+
+
+def _all_pairs(parts: list[_Part], rule: int, n_groups: int) -> Floats:
+    total = np.zeros(n_groups)
+    for part in parts:
+        found = _sums(part.audit)["all_pairs"].values[part.rules[rule]]
+        total += [0.0 if own is None else found[own] for own in part.groups]
+    return total
+
+
+def _own(plan: Plan, moments: Moments, all_pairs: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the headline threshold of each group, and the pairs that were asked for."""
+    pairs = moments.pairs[0]
+    threshold = plan.threshold
+    wanted = np.full(len(pairs), np.nan)
+    if isinstance(threshold, float):
+        index = np.full(len(pairs), int(np.searchsorted(moments.edges[0], threshold)))
+        return index[:, None], wanted
+    if isinstance(threshold, Quantile | Smallest):
+        wanted = np.array([float(threshold.rank(int(n))) for n in all_pairs])
+        enough = pairs >= wanted[:, None]
+    else:
+        found = infer(moments, cluster=plan.cluster, level=plan.level)
+        smallest = mde(found.std_error[0], found.dof[0], level=plan.level, power=threshold.power)
+        enough = smallest <= threshold.effect
+    last = np.full(len(pairs), pairs.shape[1] - 1)
+    return np.where(enough.any(axis=1), np.argmax(enough, axis=1), last)[:, None], wanted
+
+
+def _cross(parts: list[_Part], edges: Floats, n_modes: int, n_rules: int) -> assemble.Cross | None:
+    """Add up how the shared thresholds move together; None where an audit has not kept it."""
+    kept = [part.audit.extras.get("cross", None) for part in parts]
+    kept = [
+        cross_sums(part.audit) if found is None else found
+        for part, found in zip(parts, kept, strict=True)
+    ]
+    if any(found is None for found in kept):
+        return None
+    totals = [_cross_of_rule(parts, kept, rule, edges, n_modes) for rule in range(n_rules)]
+    groups = np.arange(len(parts[0].groups))
+    return lambda rule: [(groups, totals[rule])]
+
+
+def _cross_of_rule(
+    parts: list[_Part], kept: list[Any], rule: int, edges: Floats, n_modes: int
+) -> Quadratic:
+    n_groups = len(parts[0].groups)
+    total = [np.zeros((n_modes, n_groups, len(edges), len(edges))) for _ in range(3)]
+    for part, found in zip(parts, kept, strict=True):
+        moments = part.moments[part.rules[rule]]
+        for group, own in enumerate(part.groups):
+            if own is None:
+                continue
+            index = np.searchsorted(moments.edges[own], edges)
+            cc, cu, uu = (
+                found[square].values[part.rules[rule], :n_modes, own][:, index][:, :, index]
+                for square in ("cc", "cu", "uu")
+            )
+            shift = float(moments.center[own]) - _center(parts, rule, group)
+            total[0][:, group] += cc
+            total[1][:, group] += cu + shift * cc
+            total[2][:, group] += uu + shift * (cu + np.swapaxes(cu, -1, -2)) + shift**2 * cc
+    return Quadratic(*total)
+
+
+def _attributes(
+    plan: Plan, audits: list[Audit], lost: list[str], known_distinct: bool
+) -> dict[str, int | float | str]:
+    first = audits[0].attrs
+    added = ("n_rows", "n_queries", "n_units", "n_dropped")
+    attrs: dict[str, Any] = {
+        name: first[name] for name in ("versions", "columns", "alpha", "in_sample") if name in first
+    }
+    attrs |= {name: int(sum(int(audit.attrs[name]) for audit in audits)) for name in added}
+    fingerprints = [
+        str(audit.attrs.get("fingerprint", ""))
+        if audit.ranking is None
+        else audit.ranking.fingerprint()
+        for audit in audits
+    ]
+    return attrs | {
+        **assemble.plan_attributes(plan),
+        "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),
+        "pooled": json.dumps(fingerprints),
+        "not_pooled": json.dumps(lost),
+        "assumes": "" if known_distinct else "distinct queries",
+    }
