@@ -5,7 +5,7 @@ No query matching: items of all queries are compared. The synthetic example fool
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +113,8 @@ def calibration_gap(
         scale=float(np.ptp(outcome)) if len(outcome) else 0.0,
         level=level,
     )
+    if not used.any():
+        found = replace(found, reason="no bin has rows of both sides")
     return measure(
         "calibration_gap",
         found,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,6 +96,8 @@ def _difference(
         scale=1.0,
         level=level,
     )
+    if not np.isfinite(found.estimate):
+        found = replace(found, reason="no pairs of unequal outcomes on one side")
     return measure(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
 
 
