@@ -256,13 +256,13 @@ def estimable(found: Sums, cluster: str) -> bool:
 
 @dataclass(frozen=True)
 class Cell:
-    """The numbers of one cell; a cell that is not estimable has counts alone."""
+    """The numbers of one cell; one that is not estimable has counts and a mean, no more."""
 
     n_pairs: int
     n_queries: int
     n_items: int
+    estimate: float
     estimable: bool
-    estimate: float = NAN
     std_error: float = NAN
     ci_low: float = NAN
     ci_high: float = NAN
@@ -274,18 +274,17 @@ class Cell:
 
 def cell(found: Sums, cluster: str, level: float = 0.95, power: float = 0.8) -> Cell:
     """Return the inference of one cell: t with G − 1 degrees of freedom, G effective."""
-    counts = (found.n_pairs, found.n_queries, found.n_items)
+    mean = NAN if found.estimate is None else float(found.estimate)
+    shown = (found.n_pairs, found.n_queries, found.n_items, mean)
     if not estimable(found, cluster):
-        return Cell(*counts, estimable=False)
-    mean = float(found.estimate)
+        return Cell(*shown, estimable=False)
     se = math.sqrt(used_variance(found, cluster))
     g = float(found.size[cluster])
     t = stats.t(g - 1)
     half = t.ppf(1 - (1 - level) / 2) * se
     return Cell(
-        *counts,
+        *shown,
         estimable=True,
-        estimate=mean,
         std_error=se,
         ci_low=mean - half,
         ci_high=mean + half,

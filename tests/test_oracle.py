@@ -161,6 +161,9 @@ def test_units_join_the_queries_that_lie_in_them():
     ],
 )
 def test_verdicts_by_hand(matched, mirrored, expected):
-    cells = [oracle.Cell(9, 9, 9, True, ci_low=ci[0], ci_high=ci[1]) for ci in (matched, mirrored)]
+    cells = [
+        oracle.Cell(9, 9, 9, sum(ci) / 2, True, ci_low=ci[0], ci_high=ci[1])
+        for ci in (matched, mirrored)
+    ]
     assert oracle.verdict(*cells) == expected
     assert oracle.verdict(*cells, tolerance=2)[0] == "within tolerance"
