@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import platform
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -270,6 +271,7 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
     }
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {"mpc_lab": __version__, "python": platform.python_version(), **found}

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from mpc_lab.results import balance as _balance
+from mpc_lab.results import boosts as _boosts
+from mpc_lab.results import bootstrapping as _bootstrapping
+from mpc_lab.results import certificate as _certificate
 from mpc_lab.results import frame as _frame
 from mpc_lab.results import gate as _gate
+from mpc_lab.results import inside as _inside
+from mpc_lab.results import nearzero as _nearzero
+from mpc_lab.results import objective as _objective
 from mpc_lab.results import power as _power
+from mpc_lab.results import rivals as _rivals
 from mpc_lab.results import rows as _rows
 from mpc_lab.results import schema as _schema
 from mpc_lab.results import storage as _storage
 from mpc_lab.results import summary as _summary
 from mpc_lab.results import tree as _tree
 from mpc_lab.results import view as _view
+from mpc_lab.results.boosts import FairBoost
+from mpc_lab.results.certificate import Certificate
 from mpc_lab.results.variables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -171,6 +181,174 @@ class Audit:
             With ``.summary()``.
         """
         return _rows.regression(self, group, scoring_rule, pairing_mode, epsilon)
+
+    def limit(
+        self,
+        group: str,
+        scoring_rule: str = "baseline",
+        pairing_mode: str | Sequence[str] = "matched",
+        bandwidth: float | None = None,
+    ) -> xr.Dataset:
+        """Estimate the gap as the difference in scores goes to 0.
+
+        See :func:`mpc_lab.results.nearzero.limit` for the estimator, its options and its variables.
+        """
+        return _nearzero.limit(self, group, scoring_rule, pairing_mode, bandwidth)
+
+    def certificate(self, group: str, scoring_rule: str = "baseline") -> Certificate:
+        """Find the largest boost of a group that is certified to raise the expected objective.
+
+        See :func:`mpc_lab.results.certificate.certificate` for what is assumed.
+        """
+        return _certificate.certificate(self, group, scoring_rule)
+
+    def balance(
+        self,
+        covariates: Any = (),
+        group: str | Sequence[str] | None = None,
+        scoring_rule: str = "baseline",
+        pairing_mode: str = "matched",
+        epsilon: float | None = None,
+        permutations: int = 200,
+    ) -> xr.Dataset:
+        """Compare the two sides of the pairs, count how often items recur, and try placebos.
+
+        See :func:`mpc_lab.results.balance.balance` for the options and variables.
+        """
+        return _balance.balance(
+            self, covariates, group, scoring_rule, pairing_mode, epsilon, permutations
+        )
+
+    def bootstrap(self, draws: int = 201, seed: int | None = None) -> xr.Dataset:
+        """Resample queries (or units) and recompute every cell of the headline.
+
+        See :func:`mpc_lab.results.bootstrapping.bootstrap` for the intervals it gives.
+        """
+        return _bootstrapping.bootstrap(self, draws, seed)
+
+    @cached_property
+    def objective(self) -> xr.Dataset:
+        """What the lists are worth: dims (group, scoring_rule), made when first asked for.
+
+        ``dcg`` and ``ndcg`` with ``_std_error``, and ``dcg_change``, ``ndcg_change`` against the
+        logged scores, paired query by query, with ``_low`` and ``_high``.
+        """
+        return (
+            self.extras["objective"] if "objective" in self.extras else _objective.objective(self)
+        )
+
+    def boost_curve(
+        self, group: str, alphas: ArrayLike | None = None, epsilon: float | None = None
+    ) -> xr.Dataset:
+        """Follow a group's gap and the objective along boosts of its scores.
+
+        Parameters
+        ----------
+        group : str
+        alphas : array, optional
+            The boosts; by default 201 steps over ± the standard deviation of all scores.
+        epsilon : float, optional
+            The threshold, the same for every boost; by default the baseline's own.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over ``alpha``: the gap with its inference, ``dcg`` and ``ndcg`` with their changes
+            against no boost, and the ``share_changed`` of list positions.
+        """
+        return _boosts.boost_curve(self, group, alphas, epsilon)
+
+    def fair_boost(self, group: str, epsilon: float | None = None) -> FairBoost:
+        r"""Find the boost α* that closes a group's gap, and what it costs.
+
+        :math:`\mathrm{MPC}(\alpha)` is the mean difference over cross-group pairs with
+        :math:`\alpha \le s_j - s_i \le \alpha + \varepsilon`; α* is its crossing from + to −
+        nearest 0. It is chosen, with its confidence set, on one half of the queries and measured
+        on the other.
+
+        Parameters
+        ----------
+        group : str
+        epsilon : float, optional
+            By default the baseline's own threshold.
+        """
+        return _boosts.fair_boost(self, group, epsilon)
+
+    def compare(self, groups: Sequence[str] | None = None, k: int = 10) -> xr.Dataset:
+        """Set MPC beside the rival measures on the same log, and say why they disagree.
+
+        Parameters
+        ----------
+        groups : list of str, optional
+            By default all.
+        k : int
+            Places at the top, for Skew@k.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over (group, measure): ``estimate`` with its interval, ``flagged`` and what the flag
+            ``says``; over group the ``explanation`` in one sentence; over measure what it compares.
+        """
+        return _rivals.compare(self, groups, k)
+
+    def calibration(
+        self,
+        group: str,
+        scoring_rule: str = "baseline",
+        segment: str | None = None,
+        bins: int = 20,
+    ) -> xr.Dataset:
+        """Return mean outcome against score inside and outside a group, binned and isotonic.
+
+        Parameters
+        ----------
+        group, scoring_rule : str
+        segment : str, optional
+            Only the queries of this segment.
+        bins : int
+            Bins of equal numbers of rows.
+        """
+        return _rivals.calibration(self, group, scoring_rule, segment, bins)
+
+    def by_segment(
+        self, scoring_rule: str = "baseline", pairing_mode: str = "matched"
+    ) -> xr.Dataset:
+        """Return the headline within each segment, and a test that the segments agree.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over (group, segment): the gap at the group's threshold with its inference, clustered
+            by query; over group ``agree_statistic`` and ``agree_p_value``.
+        """
+        return _inside.by_segment(self, scoring_rule, pairing_mode)
+
+    def by_position(
+        self,
+        group: str,
+        scoring_rule: str = "baseline",
+        pairing_mode: str = "matched",
+        epsilon: float | None = None,
+        weights: Any = None,
+    ) -> xr.Dataset:
+        """Return the gap by position of the group's item, its weighted mean, and its robustness.
+
+        Parameters
+        ----------
+        group, scoring_rule, pairing_mode, epsilon
+            As in :meth:`pairs`.
+        weights : array or callable, optional
+            Strictly decreasing weights of positions; by default those of DCG.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over ``position`` the gap with its inference; ``weighted_estimate`` and its interval;
+            ``gamma_flip``, how much of its outcome the lower of two items would have to lose to its
+            position for the verdict to flip (NaN: it never does).
+        """
+        return _inside.by_position(self, group, scoring_rule, pairing_mode, epsilon, weights)
 
     def power(self, effect: float | None = None, power: float = 0.8) -> xr.Dataset:
         r"""Return what could be detected, and how many queries a gap of `effect` needs.

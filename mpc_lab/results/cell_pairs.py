@@ -107,7 +107,7 @@ def open_cell(audit: Audit, method: str, group: str, rule: str, *modes: str) -> 
     ranking = _rows.need_rows(audit, method)
     scores = None
     for mode in modes:
-        scores = _rows._scores(audit, group, rule, mode)
+        scores = _rows.rule_scores(audit, group, rule, mode)
     member = ranking.member(group)
     log = sort_rows(ranking, scores, member.astype(np.uint64)[None])
     return CellRows(ranking, log, member[log.row], logged=scores is None)

@@ -147,12 +147,12 @@ def certificate(audit: Audit, group: str, scoring_rule: str = "baseline") -> Cer
 def _measured(audit: Audit, group: str, rule: str, alpha: float, level: float) -> Clustered | None:
     """Measure what a boost by α does to DCG on the log; nothing where there is no boost."""
     from mpc_lab.objective.change import paired_change
-    from mpc_lab.results.rows import _scores, need_rows
+    from mpc_lab.results.rows import need_rows, rule_scores
 
     if alpha == 0:
         return None
     ranking = need_rows(audit, "certificate")
-    scores = _scores(audit, group, rule, "matched")
+    scores = rule_scores(audit, group, rule, "matched")
     before = ranking.score if scores is None else scores
     after = before + alpha * ranking.member(group)
     return paired_change(ranking, after, before, level=level).dcg

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ def pairs(
     if limit is not None and limit < 0:
         raise MpcError(f"limit must be a number of pairs, 0 or more, not {limit!r}.")
     ranking = need_rows(audit, "pairs")
-    scores = _scores(audit, group, rule, mode)
+    scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
     used = ranking.score if scores is None else scores
     i, j = listed["row_i"], listed["row_j"]
@@ -44,7 +45,7 @@ def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | 
     from mpc_lab.inference.regression import fit
 
     ranking = need_rows(audit, "regression")
-    scores = _scores(audit, group, rule, mode)
+    scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, None)
     codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
     return fit(listed["d"], codes[listed["row_i"]])
@@ -60,11 +61,11 @@ def need_rows(audit: Audit, method: str) -> Ranking:
     return audit.ranking
 
 
-def _scores(audit: Audit, group: str, rule: str, mode: str) -> NDArray[np.float64] | None:
+def rule_scores(audit: Audit, group: str, rule: str, mode: str) -> NDArray[np.float64] | None:
     """Return the scores of a rule, None for those of the log, once the cell is known to exist."""
-    _check_label("group", group, audit.groups)
-    _check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
-    _check_label("pairing mode", mode, PAIRING_MODES)
+    check_label("group", group, audit.groups)
+    check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
+    check_label("pairing mode", mode, PAIRING_MODES)
     if audit.scores is not None:
         return audit.scores(rule, group)
     if rule == "baseline":
@@ -75,7 +76,29 @@ def _scores(audit: Audit, group: str, rule: str, mode: str) -> NDArray[np.float6
     )
 
 
-def _check_label(what: str, label: str, known: Sequence[str]) -> None:
+def known_scores(ranking: Ranking, label: str, group: str) -> NDArray[np.float64] | None:
+    """Return the scores of a rule of which only the label is left, None for those of the log."""
+    from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Demoted, as_rule
+
+    if label == "baseline":
+        return None
+    if label in SCORING_RULES:
+        return as_rule(label).scores(ranking, group)
+    moved = re.fullmatch(r"(boosted|demoted)\((.+)\)", label)
+    if moved:
+        kind = Boosted if moved[1] == "boosted" else Demoted
+        return kind(float(moved[2])).scores(ranking, group)
+    try:
+        return Column(label).scores(ranking, group)
+    except MpcError as error:
+        raise MpcError(
+            f"The scores of rule {label!r} are not kept in a saved audit, and the ranking has no "
+            "such column; run mpc.audit again with that rule."
+        ) from error
+
+
+def check_label(what: str, label: str, known: Sequence[str]) -> None:
+    """Refuse a label that the audit does not have."""
     if label not in known:
         raise MpcError(f"This audit has no {what} {label!r}.{near_match(label, known)}")
 
@@ -93,13 +116,14 @@ def _list(
     from mpc_lab.pairing.listing import list_pairs
 
     if epsilon is None:
-        epsilon = _headline_epsilon(audit, group, rule)
+        epsilon = cell_epsilon(audit, group, rule)
     if isinstance(epsilon, str) or not epsilon >= 0:
         raise MpcError(f"epsilon must be a number of 0 or more, not {epsilon!r}.")
     return list_pairs(ranking, group, scores, mode, float(epsilon), limit)
 
 
-def _headline_epsilon(audit: Audit, group: str, rule: str) -> float:
+def cell_epsilon(audit: Audit, group: str, rule: str) -> float:
+    """Return the headline's own threshold of a cell."""
     # All modes of one group and rule share the threshold of `matched`, so any mode can give it.
     value = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
     if math.isnan(value):

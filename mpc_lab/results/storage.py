@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import xarray as xr
 
 from mpc_lab.errors import MpcError
+from mpc_lab.results.rows import known_scores
 from mpc_lab.results.schema import clean_attrs, text
 from mpc_lab.results.variables import SCHEMA_VERSION
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 _ENGINE: Final = "h5netcdf"
 _COMPRESSED_ABOVE = 10_000
-EXTRAS = ("items", "dyads", "cross", "ids")
+EXTRAS = ("items", "dyads", "cross", "ids", "objective")
 # What h5py, h5netcdf and xarray raise on files they cannot make sense of.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError)
 
@@ -102,6 +104,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
             parts.get("moments"),
             attrs,
             ranking=ranking,
+            scores=None if ranking is None else partial(known_scores, ranking),
             extras={name: parts[name] for name in EXTRAS if name in parts},
         )
     except (KeyError, MpcError) as error:

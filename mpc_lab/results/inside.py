@@ -1,0 +1,83 @@
+"""Inside an aggregate, labelled: the gap by segment of queries and by position in the list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.results.reading import settings
+from mpc_lab.results.rows import cell_epsilon, need_rows, rule_scores
+from mpc_lab.results.schema import text
+
+if TYPE_CHECKING:
+    from mpc_lab.results.audit import Audit
+
+_NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
+
+
+def by_segment(audit: Audit, scoring_rule: str, pairing_mode: str) -> xr.Dataset:
+    """Return the headline within each segment; see :meth:`mpc_lab.Audit.by_segment`."""
+    from mpc_lab.comparators.segments import by_segment as within
+
+    ranking = need_rows(audit, "by_segment")
+    level = float(settings(audit)["level"])
+    found = [
+        within(
+            ranking,
+            group,
+            cell_epsilon(audit, group, scoring_rule),
+            scores=rule_scores(audit, group, scoring_rule, pairing_mode),
+            mode=pairing_mode,
+            level=level,
+        )
+        for group in audit.groups
+    ]
+    dims = ("group", "segment")
+    variables: dict[str, Any] = {
+        name: (dims, np.stack([getattr(one.estimates, name) for one in found])) for name in _NUMBERS
+    }
+    for name in ("n_pairs", "n_queries"):
+        variables[name] = (dims, np.stack([getattr(one, name) for one in found]))
+    variables["agree_statistic"] = ("group", np.array([one.statistic for one in found]))
+    variables["agree_p_value"] = ("group", np.array([one.p_value for one in found]))
+    labels = {"group": text(audit.groups), "segment": text(ranking.segments)}
+    attrs = {"level": level, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
+    return xr.Dataset(variables, labels, attrs)
+
+
+def by_position(
+    audit: Audit,
+    group: str,
+    scoring_rule: str,
+    pairing_mode: str,
+    epsilon: float | None,
+    weights: Any,
+) -> xr.Dataset:
+    """Return the gap by position; see :meth:`mpc_lab.Audit.by_position`."""
+    from mpc_lab.objective import position
+
+    options = settings(audit)
+    level, cluster = float(options["level"]), str(options["cluster"])
+    ranking = need_rows(audit, "by_position")
+    scores = rule_scores(audit, group, scoring_rule, pairing_mode)
+    used = cell_epsilon(audit, group, scoring_rule) if epsilon is None else float(epsilon)
+    pairs = position.pair_table(ranking, group, used, scores=scores, mode=pairing_mode)
+    found = position.by_position(pairs, level=level)
+    weighted = position.position_weighted(pairs, weights=weights, cluster=cluster, level=level)
+    moved = position.position_sensitivity(pairs, cluster=cluster, level=level)
+    variables: dict[str, Any] = {
+        name: ("position", getattr(found.estimates, name)) for name in _NUMBERS
+    }
+    variables["n_pairs"] = ("position", found.n_pairs)
+    variables["n_queries"] = ("position", found.n_queries)
+    for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
+        variables[f"weighted_{name}"] = ((), float(getattr(weighted.estimates, name)))
+    variables["positions_left_out"] = ((), weighted.n_left_out)
+    variables["gamma_flip"] = ((), moved.flip)
+    variables["gamma_slope"] = ((), moved.slope)
+    attrs = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
+    return xr.Dataset(
+        variables, {"position": found.position}, {**attrs, "epsilon": used, "level": level}
+    )
