@@ -40,7 +40,7 @@ def balance(
     scoring_rule: str = "baseline",
     pairing_mode: str = "matched",
     epsilon: float | None = None,
-    permutations: int = 200,
+    permutations: int = 100,
 ) -> xr.Dataset:
     r"""Compare the two sides of the pairs, count how often items recur, and try placebos.
 
@@ -48,9 +48,8 @@ def balance(
     :math:`\frac{1}{P} \sum_{(i, j)} (x_i - x_j) / s` with s² the mean of its variances over the
     rows in the group and over the others [1]_. A placebo is the same group with its members dealt
     out anew inside each query; its pairs are taken in both orders together, because in one order
-    alone a group without meaning does not centre on 0. Placebos of different queries are dealt
-    out independently, whatever items they share, so that they are clustered by query also where
-    the audit clusters by items.
+    alone a group without meaning does not centre on 0. They are tested by a jackknife over
+    queries (`mpc_lab.inference.placebo`), and by the audit's own variance beside it.
 
     Parameters
     ----------
@@ -76,8 +75,10 @@ def balance(
         ``epsilon``, ``n_pairs``, ``effective_queries``. Over (group, side): ``n_items``,
         ``most_pairs_of_an_item``, ``mean_pairs_of_an_item``, ``effective_items``. Over (group,
         permutation): ``placebo_estimate``, ``placebo_p_value``; over group: ``placebo_mean``,
-        ``placebo_rejected`` (share of p-values at most 1 − level), ``placebo_observed`` (the
-        group itself, in both orders) and ``placebo_observed_p_value``.
+        ``placebo_rejected`` (share of p-values at most 1 − level, to be near 1 − level),
+        ``placebo_rejected_as_audited`` (the same by the audit's own variance),
+        ``placebo_observed`` (the group itself, in both orders) and ``placebo_observed_p_value``
+        (its rank among the placebos).
 
     References
     ----------
@@ -118,12 +119,7 @@ def balance(
             "scoring_rule": np.str_(scoring_rule),
             "pairing_mode": np.str_(pairing_mode),
         },
-        attrs={
-            "cluster": cluster,
-            "placebo_cluster": _placebo_cluster(cluster),
-            "level": level,
-            "seed": seed,
-        },
+        attrs={"cluster": cluster, "level": level, "seed": seed},
     )
 
 
@@ -188,7 +184,8 @@ def _placebo(
         cell.member,
         cell.cluster_code,
         epsilon=epsilon,
-        cluster=_placebo_cluster(cluster),
+        item=cell.item_code,
+        cluster=cluster,
         level=level,
         permutations=permutations,
         seed=seed,
@@ -199,14 +196,10 @@ def _placebo(
         "placebo_p_value": (("permutation",), found.p_value),
         "placebo_mean": ((), known.mean() if len(known) else np.nan),
         "placebo_rejected": ((), found.rejected),
+        "placebo_rejected_as_audited": ((), found.audited_rejected),
         "placebo_observed": ((), found.observed),
         "placebo_observed_p_value": ((), found.observed_p_value),
     }
-
-
-def _placebo_cluster(cluster: str) -> str:
-    """Return what placebos cluster by: dealt out query by query, they share nothing else."""
-    return "naive" if cluster == "naive" else "query"
 
 
 def _covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:

@@ -7,6 +7,7 @@ from mpc_lab.inference.listed import estimate_listed, pair_codes
 from mpc_lab.inference.placebo import placebo
 from mpc_lab.pairing.listing import list_pairs
 from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.shuffling import close_rows, shuffle_within
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,31 @@ def test_the_p_value_counts_the_group_among_the_permutations(rows):
     assert found.observed_p_value == (1 + beyond) / 31
 
 
+def test_the_error_leaves_out_one_query_at_a_time(rows):
+    _, log, member, query = rows
+    found = placebo(log, member, query, epsilon=0.1, permutations=1, seed=2)
+    shuffled = shuffle_within(log.starts, member, np.random.default_rng(2))
+    lower, upper = close_rows(log, 0.1)
+    sign = shuffled[lower].astype(float) - shuffled[upper]
+    cross, d = sign != 0, sign * (log.outcome[lower] - log.outcome[upper])
+    queries = np.unique(query[lower][cross])
+    without = [d[cross & (query[lower] != q)].mean() for q in queries]
+    n = len(queries)
+    variance = (n - 1) / n * ((np.array(without) - d[cross].mean()) ** 2).sum()
+    assert found.estimate[0] == pytest.approx(d[cross].mean())
+    assert found.std_error[0] == pytest.approx(np.sqrt(variance), rel=1e-10)
+
+
+def test_the_audited_p_value_is_that_of_the_clusters_named(rows):
+    _, log, member, query = rows
+    naive, by_query = (
+        placebo(log, member, query, epsilon=0.3, cluster=cluster, permutations=200)
+        for cluster in ("naive", "query")
+    )
+    np.testing.assert_array_equal(naive.p_value, by_query.p_value)
+    assert naive.audited_rejected > 2 * by_query.audited_rejected
+
+
 def test_the_seed_decides(rows):
     _, log, member, query = rows
     one, same, other = (
@@ -64,6 +90,7 @@ def test_a_group_without_pairs_is_not_estimable(rows):
     found = placebo(log, np.ones_like(member), query, epsilon=0.1, permutations=3)
     assert found.n_estimable == 0
     assert np.isnan([found.observed, found.observed_p_value, found.rejected]).all()
+    assert np.isnan(found.audited_rejected)
 
 
 def test_there_must_be_a_permutation(rows):
