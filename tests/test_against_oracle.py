@@ -21,7 +21,7 @@ COUNTS = ("n_pairs", "n_queries", "n_items")
 NUMBERS = ("std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-many, some, few = (settings(calm, max_examples=number) for number in (150, 70, 25))
+many, some, few = (settings(calm, max_examples=number) for number in (100, 50, 20))
 
 rules = st.one_of(
     st.sampled_from([0.01, 0.07, 0.3, 0.5, 0.55, 1.0]).map(lambda p: ("quantile", p)),

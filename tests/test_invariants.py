@@ -16,7 +16,7 @@ import mpc_lab as mpc
 NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 COUNTS = ("n_pairs", "n_queries", "n_items")
 
-calm = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+calm = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 def audit_of(log, modes=MODES, threshold=None, cluster="query"):
