@@ -1,0 +1,86 @@
+"""Does the inference keep its promises? Small seeded simulations; the full ones are benchmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.simulated import (
+    band_over,
+    covers,
+    curve_grid,
+    overlapping_groups,
+    rejections,
+    shared_catalogue,
+    source_of,
+    sums,
+    verdicts,
+    without_bias,
+)
+
+
+def four_errors(rate, repetitions):
+    return 4 * np.sqrt(rate * (1 - rate) / repetitions)
+
+
+def sources(draw, repetitions, **options):
+    for seed in range(repetitions):
+        yield source_of(draw(np.random.default_rng(7000 + seed), **options))
+
+
+@pytest.fixture(scope="module")
+def hits():
+    """Whether intervals hold the truth where items have shocks, by how pairs are clustered."""
+    logs = sources(shared_catalogue, 200, item_sd=0.5)
+    found = [covers(sums(log, [0.05]), 0.0) for log in logs]
+    return {name: np.array([one[name][0] for one in found], dtype=bool) for name in found[0]}
+
+
+def test_union_covers_where_queries_share_items(hits):
+    assert abs(hits["union"].mean() - 0.95) <= four_errors(0.95, 200)
+
+
+def test_clustering_by_query_does_not_cover_where_queries_share_items(hits):
+    assert hits["query"].mean() < 0.85
+    assert hits["naive"].mean() < hits["query"].mean()
+
+
+def test_union_covers_with_five_items_in_the_group():
+    logs = sources(shared_catalogue, 100, item_sd=0.5, in_group=5)
+    held = [covers(sums(log, [0.05]), 0.0)["union"][0] for log in logs]
+    assert np.mean(held) >= 0.95 - four_errors(0.95, 100)
+
+
+def test_the_band_covers_the_whole_curve_and_is_narrower_than_bonferroni():
+    found = [band_over(log, curve_grid(log)) for log in sources(shared_catalogue, 60, item_sd=0.5)]
+    held = [((one["band"][0] <= 0) & (one["band"][1] >= 0)).all() for one in found]
+    width = {
+        name: np.mean([high - low for low, high in (one[name] for one in found)])
+        for name in found[0]
+    }
+    assert np.mean(held) >= 0.95 - four_errors(0.95, 60)
+    assert width["pointwise"] < width["band"] < width["Bonferroni"]
+
+
+def test_adjusted_families_rarely_err_where_no_group_has_a_gap():
+    logs = sources(overlapping_groups, 60, item_sd=0.5)
+    found = [rejections(log, 0.05) for log in logs]
+    for method in ("holm", "romano_wolf"):
+        rate = np.mean([one[method].any() for one in found])
+        assert rate <= 0.05 + four_errors(0.05, 60)
+    assert np.mean([one["none"].any() for one in found]) > 0.3
+
+
+def test_romano_wolf_rejects_whatever_holm_rejects_and_more():
+    logs = sources(overlapping_groups, 30, item_sd=0.5, effect=0.3)
+    found = [rejections(log, 0.05) for log in logs]
+    holm, romano_wolf = (np.array([one[m] for one in found]) for m in ("holm", "romano_wolf"))
+    assert (romano_wolf >= holm).all()
+    assert romano_wolf.sum() > holm.sum()
+
+
+def test_a_ranker_without_bias_is_rarely_called_biased():
+    found = [verdicts(sums(log, [0.005, 0.05, 1.0])) for log in sources(without_bias, 100)]
+    called = np.isin([verdict for verdict, _ in found], ["undervalued", "overvalued"])
+    assert (called.any(axis=2).mean(axis=0) <= 0.05 + four_errors(0.05, 100)).all()
+    # at the widest threshold every interval is below 0, and only its mirror image holds it back
+    assert all((reason[2] == "bracket").all() for _, reason in found)
