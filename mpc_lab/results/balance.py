@@ -40,7 +40,7 @@ def balance(
     scoring_rule: str = "baseline",
     pairing_mode: str = "matched",
     epsilon: float | None = None,
-    permutations: int = 100,
+    permutations: int = 200,
 ) -> xr.Dataset:
     r"""Compare the two sides of the pairs, count how often items recur, and try placebos.
 

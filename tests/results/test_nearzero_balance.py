@@ -1,21 +1,18 @@
+import copy
+
 import numpy as np
 import pytest
-from handmade import EMPTY, build, cell
 
+import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
+from mpc_lab.ranking import Ranking
 from mpc_lab.results.nearzero import balance
 
 
 @pytest.fixture(scope="module")
-def ranking():
-    return synthetic(queries=1000, seed=1)
-
-
-@pytest.fixture(scope="module")
-def audit(ranking):
-    wide = cell(0.1, 0.0, 0.2, "inconclusive", epsilon=0.2)
-    return build(ranking=ranking, cells={"1": wide, "2": wide})
+def audit():
+    return mpc.audit(synthetic(queries=1000, seed=1), threshold=0.2, epsilon=[0.1], progress=False)
 
 
 def test_position_inside_pairs_is_that_of_the_listed_pairs(audit):
@@ -67,12 +64,14 @@ def test_no_permutations_leave_the_placebo_out(audit):
     assert not [name for name in balance(audit, permutations=0) if "placebo" in str(name)]
 
 
-def test_a_group_without_pairs_is_kept_and_empty(ranking):
-    audit = build(ranking=ranking, cells={"2": EMPTY})
-    found = balance(audit, permutations=2)
-    assert found.n_pairs.sel(group="2").item() == 0
-    assert np.isnan(found.difference.sel(group="2")).all()
-    assert found.n_pairs.sel(group="1").item() > 0
+def test_a_group_without_pairs_is_kept_and_empty():
+    table = {"q": np.arange(300) // 3, "s": np.arange(300) % 3, "y": np.arange(300) % 7}
+    table["g"] = np.where(np.arange(300) < 3, "alone", np.where(np.arange(300) % 3, "", "low"))
+    ranking = Ranking(table, query="q", score="s", outcome="y", group="g")
+    found = balance(mpc.audit(ranking, progress=False), permutations=2)
+    assert found.n_pairs.sel(group="alone").item() == 0
+    assert np.isnan(found.difference.sel(group="alone")).all()
+    assert found.n_pairs.sel(group="low").item() > 0
 
 
 @pytest.mark.parametrize(
@@ -92,6 +91,8 @@ def test_what_cannot_be_compared_is_said(audit, options, message):
         balance(audit, **options)
 
 
-def test_without_rows_it_says_how_to_give_them():
+def test_without_rows_it_says_how_to_give_them(audit):
+    bare = copy.copy(audit)
+    bare.ranking = None
     with pytest.raises(MpcError, match=r"audit\.balance\(\) needs the rows"):
-        balance(build())
+        balance(bare)

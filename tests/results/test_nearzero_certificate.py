@@ -1,7 +1,9 @@
+import copy
+
 import numpy as np
 import pytest
-from handmade import build
 
+import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.certificate import certify
@@ -13,12 +15,21 @@ from mpc_lab.results.nearzero import certificate
 
 @pytest.fixture(scope="module")
 def ranking():
-    return synthetic(queries=20_000, seed=1)
+    return synthetic(queries=10_000, seed=1)
 
 
 @pytest.fixture(scope="module")
-def found(ranking):
-    return certificate(build(ranking=ranking, settings={"cluster": "query"}), "1")
+def audit(ranking):
+    return quick_audit(ranking)
+
+
+@pytest.fixture(scope="module")
+def found(audit):
+    return certificate(audit, "1")
+
+
+def quick_audit(ranking):
+    return mpc.audit(ranking, threshold=0.01, epsilon=[0.1], cluster="query", progress=False)
 
 
 def test_the_certificate_is_that_of_all_matched_pairs(found, ranking):
@@ -45,26 +56,28 @@ def test_the_sentence_says_what_was_assumed_and_measured(found):
     assert f"the change is {found.change:+.4g} in DCG (95 % interval" in text
 
 
-def test_no_certificate_says_which_bin_failed(ranking):
-    found = certificate(build(ranking=ranking, settings={"cluster": "query"}), "2")
+def test_no_certificate_says_which_bin_failed(audit):
+    found = certificate(audit, "2")
     assert found.alpha == 0
     assert np.isnan([found.change, found.change_low]).all()
     assert "No boost of 2 is certified at 95 % confidence: the mean outcome" in found.sentence
 
 
 def test_too_few_queries_are_said_so():
-    found = certificate(build(ranking=synthetic(queries=20)), "1")
+    found = certificate(quick_audit(synthetic(queries=20)), "1")
     assert "fewer than 30 effective queries" in found.sentence
     assert found.bins.sizes["bin"] == 0
 
 
-def test_more_pairs_than_are_listed_leave_the_nearest(ranking, monkeypatch):
+def test_more_pairs_than_are_listed_leave_the_nearest(audit, monkeypatch):
     monkeypatch.setattr(module, "LARGEST_LIST", 10_000)
-    found = certificate(build(ranking=ranking, settings={"cluster": "query"}), "1")
+    found = certificate(audit, "1")
     assert found.bins.n_pairs.sum() == 10_000
     assert found.bins.gap_high[-1] < 0.05
 
 
-def test_without_rows_it_says_how_to_give_them():
+def test_without_rows_it_says_how_to_give_them(audit):
+    bare = copy.copy(audit)
+    bare.ranking = None
     with pytest.raises(MpcError, match=r"audit\.certificate\(\) needs the rows"):
-        certificate(build(), "1")
+        certificate(bare, "1")

@@ -1,7 +1,9 @@
+import copy
+
 import numpy as np
 import pytest
-from handmade import build
 
+import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bandwidth import choose_bandwidth
@@ -18,14 +20,17 @@ def ranking():
 
 @pytest.fixture(scope="module")
 def audit(ranking):
-    return build(ranking=ranking, settings={"cluster": "query"})
+    return quick_audit(ranking)
 
 
-def tied(group="g", n=200):
-    rng = np.random.default_rng(0)
-    rows = {"q": np.repeat(np.arange(n), 4), "s": np.zeros(4 * n), "y": rng.random(4 * n)}
-    rows["g"] = np.tile(["g", "", "", ""], n)
-    return build(("g",), ranking=Ranking(rows, query="q", score="s", outcome="y", group="g"))
+def quick_audit(ranking, cluster="query"):
+    return mpc.audit(ranking, threshold=0.01, epsilon=[0.1], cluster=cluster, progress=False)
+
+
+def rows(query, score, group):
+    y = np.random.default_rng(0).random(len(query))
+    table = {"q": query, "s": score, "y": y, "g": group}
+    return Ranking(table, query="q", score="s", outcome="y", group="g")
 
 
 def test_the_labelled_limit_is_that_of_the_listed_pairs(audit, ranking):
@@ -49,7 +54,7 @@ def test_the_bandwidth_is_chosen_from_matched_pairs_for_both_directions(audit, r
 
 
 def test_both_directions_close_on_one_value():
-    audit = build(ranking=synthetic(queries=40_000), settings={"cluster": "query"})
+    audit = quick_audit(synthetic(queries=20_000))
     found = limit(audit, "1", pairing_mode=["matched", "mirrored"])
     wide = [
         list_pairs(audit.ranking, "1", None, m, 0.2)["d"].mean() for m in ("matched", "mirrored")
@@ -76,8 +81,9 @@ def test_one_mode_gives_numbers_and_labels_without_a_dim(audit):
 
 
 def test_items_that_stand_alone_leave_the_query_variance(ranking):
-    union = limit(build(ranking=ranking), "1", bandwidth=0.2)
-    query = limit(build(ranking=ranking, settings={"cluster": "query"}), "1", bandwidth=0.2)
+    union, query = (
+        limit(quick_audit(ranking, cluster), "1", bandwidth=0.2) for cluster in ("auto", "query")
+    )
     assert union.attrs["cluster"] == "union"
     assert union.std_error.item() == pytest.approx(query.std_error.item(), rel=0.02)
 
@@ -88,8 +94,8 @@ def test_neighbours_have_a_limit_too(audit):
 
 
 def test_nothing_but_ties_is_said_so():
-    audit = tied()
-    audit.attrs["cluster"] = "query"
+    query = np.repeat(np.arange(200), 4)
+    audit = quick_audit(rows(query, 0.0 * query, np.tile(["g", "", "", ""], 200)))
     found = limit(audit, "g")
     assert found.method.item() == "mean over ties"
     assert found.bandwidth.item() == 0
@@ -98,9 +104,7 @@ def test_nothing_but_ties_is_said_so():
 
 
 def test_a_group_without_pairs_is_not_estimable():
-    rows = {"q": np.arange(6), "s": np.arange(6.0), "y": np.ones(6), "g": list("ababab")}
-    ranking = Ranking(rows, query="q", score="s", outcome="y", group="g")
-    found = limit(build(("a",), ranking=ranking, settings={"cluster": "query"}), "a")
+    found = limit(quick_audit(rows(np.arange(6), np.arange(6.0), list("ababab"))), "a")
     assert found.method.item() == "not estimable"
     assert found.n_pairs.item() == 0
     assert np.isnan(found.estimate.item())
@@ -122,6 +126,8 @@ def test_what_cannot_be_asked_is_said(audit, arguments, message):
         limit(audit, *arguments)
 
 
-def test_without_rows_it_says_how_to_give_them():
+def test_without_rows_it_says_how_to_give_them(audit):
+    bare = copy.copy(audit)
+    bare.ranking = None
     with pytest.raises(MpcError, match=r"audit\.limit\(\) needs the rows"):
-        limit(build(), "1")
+        limit(bare, "1")

@@ -1,19 +1,24 @@
+import copy
+
 import numpy as np
 import pytest
-from handmade import EMPTY, build, cell
 
+import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
+from mpc_lab.ranking import Ranking
 from mpc_lab.results.bootstrapping import bootstrap
-
-WIDE = cell(0.1, 0.0, 0.2, "inconclusive", epsilon=0.2)
 
 
 @pytest.fixture(scope="module")
 def audit():
-    modes = ("matched", "mirrored")
-    cells = {(g, "baseline", m): WIDE for g in ("1", "2") for m in modes}
-    return build(modes=modes, ranking=synthetic(queries=400), cells=cells)
+    return mpc.audit(
+        synthetic(queries=400),
+        pairing_modes=["matched", "mirrored"],
+        threshold=0.2,
+        epsilon=[0.1],
+        progress=False,
+    )
 
 
 def test_every_cell_is_resampled_from_its_query_sums(audit):
@@ -36,13 +41,17 @@ def test_the_seed_decides_and_is_recorded(audit):
 
 
 def test_a_cell_without_pairs_has_no_interval():
-    audit = build(ranking=synthetic(queries=50), cells={"1": WIDE, "2": EMPTY})
-    found = bootstrap(audit, draws=11).squeeze()
-    assert np.isnan(found.percentile_low.sel(group="2"))
-    assert found.draws_used.sel(group="2") == 0
-    assert np.isfinite(found.percentile_low.sel(group="1"))
+    table = {"q": np.arange(300) // 3, "s": np.arange(300) % 3, "y": np.arange(300) % 7}
+    table["g"] = np.where(np.arange(300) < 3, "alone", np.where(np.arange(300) % 3, "", "low"))
+    ranking = Ranking(table, query="q", score="s", outcome="y", group="g")
+    found = bootstrap(mpc.audit(ranking, progress=False), draws=11).squeeze()
+    assert np.isnan(found.percentile_low.sel(group="alone"))
+    assert found.draws_used.sel(group="alone") == 0
+    assert np.isfinite(found.percentile_low.sel(group="low"))
 
 
-def test_without_rows_it_says_how_to_give_them():
+def test_without_rows_it_says_how_to_give_them(audit):
+    bare = copy.copy(audit)
+    bare.ranking = None
     with pytest.raises(MpcError, match=r"audit\.bootstrap\(\) needs the rows"):
-        bootstrap(build())
+        bootstrap(bare)
