@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from mpc_lab.engines.measure import (
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import MemorySource
 from mpc_lab.engines.tables import cell_correlation, unit_sums
+from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.arrays import Flags, Floats
 from mpc_lab.pairing.compiling import announced_compilation
 from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
-from mpc_lab.ranking import as_ranking
+from mpc_lab.ranking import Ranking, as_ranking
 from mpc_lab.results import Audit, assemble
 from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan, make_plan
@@ -33,7 +35,6 @@ from mpc_lab.scoring import Rule
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from mpc_lab.ranking import Ranking
 
 _FIRST_PERCENTILE = Quantile(0.01)
 
@@ -118,6 +119,7 @@ def audit(
     >>> str(found.headline.verdict.sel(group="1").item())
     'undervalued'
     """
+    _check_keywords(columns)
     ranking = as_ranking(data, **columns)
     plan = make_plan(
         ranking,
@@ -135,6 +137,14 @@ def audit(
     )
     with Progress(progress) as bar, announced_compilation(bar.wanted):
         return _run(plan, MemorySource(ranking, plan.groups, bar))
+
+
+def _check_keywords(columns: dict[str, Any]) -> None:
+    """Refuse a keyword that neither an audit nor a ranking has."""
+    known = {*signature(Ranking).parameters, *signature(audit).parameters} - {"frame", "columns"}
+    for name in columns:
+        if name not in known:
+            raise MpcError(f"mpc.audit has no option {name!r}.{near_match(name, sorted(known))}")
 
 
 def _run(plan: Plan, source: MemorySource) -> Audit:

@@ -58,7 +58,7 @@ def covariance_of_clusters(counts: FloatArray, sums: FloatArray) -> FloatArray:
 
 def correlation(covariance: FloatArray) -> FloatArray:
     """Return the correlation of a covariance; cells without variance go with no other."""
-    scale = np.sqrt(np.diagonal(covariance))
+    scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     usable = scale > 0
     safe = np.where(usable, scale, 1.0)
     result = np.where(usable[:, None] & usable, covariance / np.outer(safe, safe), 0.0)

@@ -18,7 +18,7 @@ from mpc_lab.inference.bands import sup_t_band
 from mpc_lab.inference.correlation import covariance
 from mpc_lab.inference.estimates import Estimates
 from mpc_lab.inference.power import floor_variance, mde
-from mpc_lab.results.family import ITEM_FAMILIES, family_size, infer, judge
+from mpc_lab.results.family import family_size, infer, judge
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.schema import curve_dataset, headline_dataset, moments_dataset
 
@@ -78,7 +78,8 @@ def headline(
         correlations=correlations,
     )
     cells |= _power_cells(plan, found)
-    ties = cells["n_pairs"][:, :1] / wanted[:, None]
+    found_pairs = cells["n_pairs"][:, :1]
+    ties = np.where(found_pairs > 0, found_pairs / wanted[:, None], np.nan)
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
     if underpowered is not None:
         of_threshold["underpowered"] = underpowered[:, None]
@@ -87,7 +88,6 @@ def headline(
     ladder = {
         family: np.stack([estimates.std_error_by[family][..., 0] for estimates in found])
         for family in found[0].std_error_by
-        if family not in ITEM_FAMILIES or "item" in own[0].by
     }
     named: dict[str, Any] = {name: _by_group(plan, values) for name, values in cells.items()}
     named["std_error_by"] = {name: _by_group(plan, values) for name, values in ladder.items()}

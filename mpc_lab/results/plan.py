@@ -170,7 +170,8 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     if grid.ndim != 1 or not grid.size:
         raise MpcError(f"epsilon takes a list of at least one number, not {epsilon!r}.")
     if not (np.isfinite(grid) & (grid >= 0)).all():
-        raise MpcError("epsilon takes finite numbers of at least 0; remove the others.")
+        wrong = grid[~(np.isfinite(grid) & (grid >= 0))][0]
+        raise MpcError(f"epsilon takes finite numbers of at least 0, not {wrong:g}; remove it.")
     if (np.diff(grid) <= 0).any():
         raise MpcError("epsilon must ascend with no number twice; pass np.unique(epsilon).")
     return tuple(grid.tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import xarray as xr
 
 from mpc_lab.results import Audit, curve_dataset, headline_dataset, moments_dataset
 
@@ -96,7 +97,12 @@ def build(groups=("1", "2"), rules=("baseline",), modes=("matched",), cells=None
     )
     headline = headline_dataset(groups, rules, modes, numbers)
     return Audit(
-        headline, options.pop("curve", curve), sums(groups, rules, modes), attrs, **options
+        headline,
+        options.pop("curve", curve),
+        sums(groups, rules, modes),
+        attrs,
+        extras={"objective": xr.Dataset(attrs={"level": 0.95})},
+        **options,
     )
 
 
@@ -105,5 +111,6 @@ def sums(groups, rules, modes, bins=3):
     counts = np.arange(np.prod(shape)).reshape(shape)
     cells = dict.fromkeys(("pairs", "queries", "clusters", "items"), counts)
     cells |= {"edges": np.zeros((shape[0], shape[2], bins)), "center": np.zeros(shape[::2])}
+    cells |= {"grid": np.zeros(1), "all_pairs": np.zeros(shape[::2])}
     cells |= {f"query_{square}": counts / 7 for square in ("cc", "cu", "uu")}
     return moments_dataset(groups, rules, modes, cells)

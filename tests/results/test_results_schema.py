@@ -15,7 +15,15 @@ from mpc_lab.results.variables import CURVE, HEADLINE, MOMENTS
 
 SHAPE = (2, 1, 1)
 LABELS = (("1", "2"), ("baseline",), ("matched",))
-OPTIONAL = {"mde", "mde_adjusted", "variance_from", "share_items", "band_low", "band_high"}
+OPTIONAL = {
+    "underpowered",
+    "mde",
+    "mde_adjusted",
+    "variance_from",
+    "share_items",
+    "band_low",
+    "band_high",
+}
 
 
 def headline(**changed):
