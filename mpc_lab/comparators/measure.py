@@ -118,12 +118,14 @@ def on_log_scale(found: Clustered, level: float) -> Clustered:
     if not found.estimable:
         return replace(found, estimate=value, null=1.0)
     half = float(critical(significance(level) / 2, found.dof)) * found.std_error
+    with np.errstate(over="ignore"):
+        low, high = np.exp([found.estimate - half, found.estimate + half]).tolist()
     return replace(
         found,
         estimate=value,
         std_error=value * found.std_error,
-        ci_low=float(np.exp(found.estimate - half)),
-        ci_high=float(np.exp(found.estimate + half)),
+        ci_low=low,
+        ci_high=high,
         null=1.0,
     )
 

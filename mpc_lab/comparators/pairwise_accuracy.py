@@ -10,6 +10,7 @@ import numpy as np
 from mpc_lab.comparators.measure import FAVOURED, Conditions, Measure, measure, share
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
 from mpc_lab.objective.clustered import effective, from_influence
+from mpc_lab.objective.sorting import sort_order
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log, sort_rows
 
@@ -136,13 +137,15 @@ def _count(
         longest = max(longest, starts[q + 1] - starts[q])
     # Rank of each row's outcome in its query from 1, and a Fenwick tree of counts for each side.
     rank = np.empty(longest, dtype=np.int64)
+    order = np.empty(longest, dtype=np.int64)
+    spare = np.empty(longest, dtype=np.int64)
     tree = np.empty((longest + 1, 2), dtype=np.int64)
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
             start, n = starts[q], starts[q + 1] - starts[q]
             if n < 2:
                 continue
-            order = np.argsort(outcome[start : start + n])
+            sort_order(outcome[start : start + n], order, spare)
             highest = 0
             for k in range(n):
                 if k == 0 or outcome[start + order[k]] != outcome[start + order[k - 1]]:

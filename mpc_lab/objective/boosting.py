@@ -89,7 +89,7 @@ class Boosts:
         gain: str = "linear",
     ) -> None:
         ranking.group_index(group)
-        self.ranking = ranking
+        self.ranking, self.group = ranking, group
         self.log = sort_rows(ranking)
         self.sides: Sides = split(self.log, ranking, group)
         self._weights = position_weights(weights, int(np.diff(self.log.starts).max(initial=0)))
@@ -296,26 +296,13 @@ def boost_curve(
     changes = [ready.change(alpha, level=level) for alpha in steps]
     columns: dict[str, list[float]] = {}
     for change, _ in changes:
-        for name, value in flat(change).items():
+        for name, value in change.flat().items():
             columns.setdefault(name, []).append(value)
     return BoostCurve(
         gaps=ready.gap(steps, epsilon, cluster=cluster, level=level),
         objective={name: np.array(values) for name, values in columns.items()},
         share_changed=np.array([share for _, share in changes]),
     )
-
-
-def flat(change: Change) -> dict[str, float]:
-    """Return a change as plain numbers, under the names of `audit.objective`."""
-    numbers = {}
-    for name in ("dcg", "ndcg"):
-        after, difference = change.after[name], getattr(change, name)
-        numbers[name] = after.estimate
-        numbers[f"{name}_std_error"] = after.std_error
-        numbers[f"{name}_change"] = difference.estimate
-        numbers[f"{name}_change_low"] = difference.ci_low
-        numbers[f"{name}_change_high"] = difference.ci_high
-    return numbers
 
 
 def default_alphas(ranking: Ranking, steps: int = STEPS) -> FloatArray:
@@ -350,6 +337,11 @@ def _alphas(alphas: ArrayLike | None, ranking: Ranking) -> FloatArray:
 def prepared(ranking: Ranking | Boosts, group: str, weights: Weights, gain: str) -> Boosts:
     """Return `Boosts` as they came, or prepare them."""
     if isinstance(ranking, Boosts):
+        if ranking.group != group:
+            raise MpcError(
+                f"These Boosts were prepared for group {ranking.group!r}, but {group!r} is asked "
+                "for: prepare Boosts for each group."
+            )
         return ranking
     return Boosts(ranking, group, weights=weights, gain=gain)
 

@@ -15,6 +15,8 @@ from mpc_lab.objective.weights import Weights
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
+_ROUNDING = 1e-13
+
 
 @dataclass(frozen=True)
 class Change:
@@ -42,6 +44,18 @@ class Change:
     n_queries: int
     n_without_ideal: int
     n_single: int
+
+    def flat(self) -> dict[str, float]:
+        """Return plain numbers, under the names of ``audit.objective``."""
+        numbers = {}
+        for name in ("dcg", "ndcg"):
+            after, difference = self.after[name], getattr(self, name)
+            numbers[name] = after.estimate
+            numbers[f"{name}_std_error"] = after.std_error
+            numbers[f"{name}_change"] = difference.estimate
+            numbers[f"{name}_change_low"] = difference.ci_low
+            numbers[f"{name}_change_high"] = difference.ci_high
+        return numbers
 
 
 def paired_change(
@@ -86,8 +100,8 @@ def change_between(
     some = np.ones(len(before.dcg), dtype=np.bool_) if kept is None else kept
     both = some & before.kept
     return Change(
-        dcg=_mean(ranking, after.dcg - before.dcg, some, level),
-        ndcg=_mean(ranking, after.ndcg - before.ndcg, both, level),
+        dcg=_mean(ranking, before.dcg, after.dcg, some, level),
+        ndcg=_mean(ranking, before.ndcg, after.ndcg, both, level),
         before=mean_objective(before, ranking, kept=some, level=level),
         after=mean_objective(after, ranking, kept=some, level=level),
         n_queries=int(some.sum()),
@@ -96,10 +110,15 @@ def change_between(
     )
 
 
-def _mean(ranking: Ranking, difference: FloatArray, kept: BoolArray, level: float) -> Clustered:
+def _mean(
+    ranking: Ranking, before: FloatArray, after: FloatArray, kept: BoolArray, level: float
+) -> Clustered:
+    difference = after - before
+    # A list in the same order is worth the same, in whichever order its gains are added.
+    difference[np.abs(difference) <= _ROUNDING * np.abs(before)] = 0.0
     cluster, n_clusters = query_clusters(ranking)
     found = mean_over_queries(difference, cluster, n_clusters, kept=kept, level=level)
     if kept.any() and not difference[kept].any():
-        # Not a sample without spread: the same lists are worth the same.
+        # Not a sample without spread: no list is worth more or less than before.
         return replace(found, std_error=0.0, ci_low=0.0, ci_high=0.0, reason="")
     return found

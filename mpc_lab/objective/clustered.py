@@ -131,7 +131,15 @@ def ratio(
     estimate = float(near + (sums - near * counts).sum() / total)
     influence = (sums - estimate * counts) / total
     clusters = int(np.count_nonzero(counts))
-    return from_influence(estimate, influence, effective(counts), clusters, level=level, null=null)
+    return from_influence(
+        estimate,
+        influence,
+        effective(counts),
+        clusters,
+        scale=float(np.abs(sums).sum() / total),
+        level=level,
+        null=null,
+    )
 
 
 def mean_over_queries(

@@ -10,6 +10,7 @@ import numpy as np
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
 from mpc_lab.objective.clustered import Clustered, mean_over_queries, query_clusters
+from mpc_lab.objective.sorting import sort_order
 from mpc_lab.objective.weights import Weights, position_weights
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log, sort_rows
@@ -185,6 +186,8 @@ def _add_up(
     dcg: FloatArray,
     ideal: FloatArray,
 ) -> None:
+    order = np.empty(len(weights), dtype=np.int64)
+    spare = np.empty(len(weights), dtype=np.int64)
     for q in range(len(starts) - 1):
         start, end = starts[q], starts[q + 1]
         total = 0.0
@@ -200,8 +203,8 @@ def _add_up(
             total += gain * (shared / (top - bottom))
             top = bottom
         dcg[q] = total
-        best = np.sort(worth[start:end])
+        sort_order(worth[start:end], order, spare)
         total = 0.0
         for k in range(end - start):
-            total += best[end - start - 1 - k] * weights[k]
+            total += worth[start + order[end - start - 1 - k]] * weights[k]
         ideal[q] = total

@@ -157,3 +157,19 @@ def test_a_threshold_that_is_none_is_refused(epsilon):
     ranking = boolean_ranking([1.0, 1.0], [1, 0], g=[True, False])
     with pytest.raises(mpc.MpcError, match="epsilon must be a finite number"):
         boost_curve(ranking, "g", epsilon, [0.0])
+
+
+def test_boosts_of_another_group_are_refused():
+    ranking = boolean_ranking([1.0, 1.0], [1, 0], g=[True, False], h=[False, True])
+    with pytest.raises(mpc.MpcError, match="prepared for group 'g', but 'h' is asked for"):
+        boost_curve(Boosts(ranking, "g"), "h", 1.0, [0.0])
+
+
+@pytest.mark.parametrize("member", [[True, True], [False, False]])
+def test_a_group_without_pairs_has_a_curve_without_numbers(member):
+    ranking = boolean_ranking([1.0, 2.0], [1, 0], g=member)
+    curve = boost_curve(ranking, "g", 1.0, [0.0, 0.5])
+    assert curve.gaps.pairs.tolist() == [0, 0]
+    assert np.isnan(curve.gaps.mean).all()
+    assert np.isnan(curve.gaps.estimates.estimate).all()
+    assert curve.objective["dcg_change"].tolist() == [0.0, 0.0]

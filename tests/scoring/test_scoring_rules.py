@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from scipy.stats import rankdata
 from strategies import boolean_ranking, logs, ranking_of
 
@@ -106,6 +106,7 @@ def minimax_fit(score, outcome):
     return np.array([value[s] for s in score])
 
 
+@settings(max_examples=30)
 @given(logs(groups=2))
 def test_calibrated_is_isotonic_regression_on_each_side(log):
     ranking = ranking_of(log)
@@ -215,6 +216,7 @@ def test_an_unknown_column_names_the_near_match(ranking):
         Column("othr").scores(ranking, "x")
 
 
+@settings(max_examples=30)
 @given(logs(groups=2))
 def test_every_rule_but_calibrated_keeps_the_order_inside_the_group(log):
     ranking = ranking_of(log)
