@@ -305,6 +305,11 @@ def boost_curve(
     )
 
 
+def flat(change: Change) -> dict[str, float]:
+    """Return a change as plain numbers, under the names of ``audit.objective``."""
+    return change.flat()
+
+
 def default_alphas(ranking: Ranking, steps: int = STEPS) -> FloatArray:
     """Return steps of α over ± the standard deviation of all scores, 0 among them."""
     half = steps // 2
