@@ -233,9 +233,8 @@ class Audit:
         ``dcg`` and ``ndcg`` with ``_std_error``, and ``dcg_change``, ``ndcg_change`` against the
         logged scores, paired query by query, with ``_low`` and ``_high``.
         """
-        return (
-            self.extras["objective"] if "objective" in self.extras else _objective.objective(self)
-        )
+        saved = self.extras.get("objective")
+        return _objective.objective(self) if saved is None else saved
 
     def boost_curve(
         self, group: str, alphas: ArrayLike | None = None, epsilon: float | None = None

@@ -157,8 +157,6 @@ def fair_boost(audit: Audit, group: str, epsilon: float | None) -> FairBoost:
 
 
 def _held_out(found: Found) -> dict[str, float]:
-    from mpc_lab.objective.boosting import flat
-
     held = found.held_out
     if held is None:
         return {}
@@ -170,4 +168,4 @@ def _held_out(found: Found) -> dict[str, float]:
         numbers[f"gap_{when}_high"] = float(gaps.ci_high[k])
     for name in ("dcg", "ndcg"):
         numbers[f"{name}_before"] = held.change.before[name].estimate
-    return numbers | flat(held.change)
+    return numbers | held.change.flat()

@@ -28,7 +28,6 @@ _PARTS = {
 
 def objective(audit: Audit) -> xr.Dataset:
     """Return DCG and NDCG under each rule; see :attr:`mpc_lab.Audit.objective`."""
-    from mpc_lab.objective.boosting import flat
     from mpc_lab.objective.change import change_between
     from mpc_lab.objective.ndcg import query_objective
 
@@ -41,14 +40,14 @@ def objective(audit: Audit) -> xr.Dataset:
         for name in _NAMES
         for part in _PARTS
     }
-    unchanged = flat(change_between(ranking, before, before, level=level))
+    unchanged = change_between(ranking, before, before, level=level).flat()
     for r, rule in enumerate(rules):
         for g, group in enumerate(audit.groups):
             scores = None if audit.scores is None else audit.scores(rule, group)
             cell = unchanged
             if scores is not None:
                 after = query_objective(ranking, scores)
-                cell = flat(change_between(ranking, before, after, level=level))
+                cell = change_between(ranking, before, after, level=level).flat()
             for name, values in found.items():
                 values[g, r] = cell[name]
     dims = ("group", "scoring_rule")
