@@ -157,6 +157,8 @@ def add_windows(
 
 @kernel
 def list_window(
+    units: IntArray,
+    kept: BoolArray,
     in_starts: IntArray,
     in_score: FloatArray,
     out_starts: IntArray,
@@ -165,21 +167,22 @@ def list_window(
     high: float,
     i: IntArray,
     j: IntArray,
-) -> int:
-    """Count the same pairs and, where the arrays have room for them, write them down."""
+) -> None:
+    """Write down the pairs of one window; `i` and `j` have room for as many as were counted."""
     n = 0
-    for q in range(len(in_starts) - 1):
-        behind, last = out_starts[q], out_starts[q + 1]
-        for one in range(in_starts[q], in_starts[q + 1]):
-            while behind < last and out_score[behind] - in_score[one] < low:
-                behind += 1
-            for other in range(behind, last):
-                if out_score[other] - in_score[one] > high:
-                    break
-                if n < len(i):
+    for unit in range(len(units) - 1):
+        if not kept[unit]:
+            continue
+        for q in range(units[unit], units[unit + 1]):
+            behind, last = out_starts[q], out_starts[q + 1]
+            for one in range(in_starts[q], in_starts[q + 1]):
+                while behind < last and out_score[behind] - in_score[one] < low:
+                    behind += 1
+                for other in range(behind, last):
+                    if out_score[other] - in_score[one] > high:
+                        break
                     i[n], j[n] = one, other
-                n += 1
-    return n
+                    n += 1
 
 
 @kernel

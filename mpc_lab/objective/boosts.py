@@ -1,0 +1,269 @@
+"""One group of a ranking, ready to be boosted by any α."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
+from mpc_lab.inference.estimates import Estimates, estimate
+from mpc_lab.inference.listed import estimate_listed, pair_codes
+from mpc_lab.objective.change import Change, change_between
+from mpc_lab.objective.ndcg import (
+    QueryObjective,
+    gains,
+    in_code_order,
+    query_codes,
+    query_objective,
+)
+from mpc_lab.objective.sides import (
+    CC,
+    CLUSTERS,
+    CU,
+    N_SUMS,
+    PAIRS,
+    SQUARES,
+    SUM,
+    UU,
+    Sides,
+    add_windows,
+    list_window,
+    mean_difference,
+    merge_boosted,
+    split,
+)
+from mpc_lab.objective.weights import Weights, position_weights
+from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.moments import Quadratic
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """MPC(α) at each step; arrays over α.
+
+    Attributes
+    ----------
+    alpha : float64 array
+    pairs : int64 array
+    mean : float64 array
+        Mean difference of outcomes, also where it is not estimable; NaN without pairs.
+    estimates : Estimates
+    """
+
+    alpha: FloatArray
+    pairs: IntArray
+    mean: FloatArray
+    estimates: Estimates
+
+
+class Boosts:
+    r"""One group of a ranking, sorted once and ready to be boosted by any α.
+
+    A step costs one pass over the rows. The ``matched`` pairs under a boost by α are the
+    cross-group pairs with :math:`\alpha \le s(j) - s(i) \le \alpha + \varepsilon`.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    weights, gain
+        Of the objective, as in `mpc_lab.objective.ndcg.query_objective`.
+    """
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        group: str,
+        *,
+        weights: Weights = None,
+        gain: str = "linear",
+    ) -> None:
+        ranking.group_index(group)
+        self.ranking, self.group = ranking, group
+        self.log = sort_rows(ranking)
+        self.sides: Sides = split(self.log, ranking, group)
+        self._weights = position_weights(weights, int(np.diff(self.log.starts).max(initial=0)))
+        self._gain = gain
+        self._in_worth = gains(self.sides.inside.outcome, gain)
+        self._out_worth = gains(self.sides.outside.outcome, gain)
+
+    @cached_property
+    def baseline(self) -> QueryObjective:
+        """The objective without a boost."""
+        return query_objective(self.ranking, weights=self._weights, gain=self._gain, log=self.log)
+
+    @cached_property
+    def _codes(self) -> IntArray:
+        return query_codes(self.ranking, self.log)
+
+    @cached_property
+    def _center(self) -> float:
+        return mean_difference(self.sides)
+
+    def gap(
+        self,
+        alphas: ArrayLike,
+        epsilon: float,
+        *,
+        cluster: str = "query",
+        kept: BoolArray | None = None,
+        level: float = 0.95,
+    ) -> Gaps:
+        """Return MPC(α) at each α.
+
+        Parameters
+        ----------
+        alphas : array
+        epsilon : float
+            The threshold, the same for every α.
+        cluster : {"query", "naive", "item", "union"}
+            The last two list the pairs of each step and need items.
+        kept : array of bool (cluster,), optional
+            Only the queries of these units (without units: these queries).
+        level : float
+        """
+        steps = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        some = np.ones(len(self.sides.units) - 1, dtype=np.bool_) if kept is None else kept
+        sums = self._windows(steps, epsilon, some)
+        pairs = sums[:, PAIRS].astype(np.int64)
+        known = np.where(pairs > 0, pairs, np.nan)
+        if cluster in ("item", "union"):
+            items = self._items(cluster)
+            listed = (self._pairs(a, epsilon, some, n) for a, n in zip(steps, pairs, strict=True))
+            estimates = _stack([self._estimate(*rows, items, cluster, level) for rows in listed])
+        else:
+            estimates = estimate(
+                pairs,
+                self._center,
+                {
+                    "naive": Quadratic(sums[:, PAIRS], sums[:, SUM], sums[:, SQUARES]),
+                    "query": Quadratic(sums[:, CC], sums[:, CU], sums[:, UU]),
+                },
+                clusters=sums[:, CLUSTERS].astype(np.int64),
+                cluster=cluster,
+                level=level,
+            )
+        return Gaps(steps, pairs, self._center + sums[:, SUM] / known, estimates)
+
+    def objective(self, alpha: float) -> tuple[QueryObjective, IntArray]:
+        """Return the objective under a boost, and how many places of each list have a new row.
+
+        Lists are those of the scores, ties in the order of logged positions, else of the input.
+        """
+        inside, outside = self.sides.inside, self.sides.outside
+        dcg = np.empty(self.ranking.n_queries)
+        moved = np.empty(self.ranking.n_queries, dtype=np.int64)
+        merge_boosted(
+            inside.starts,
+            inside.score,
+            self._in_worth,
+            inside.place,
+            inside.turn,
+            outside.starts,
+            outside.score,
+            self._out_worth,
+            outside.place,
+            outside.turn,
+            float(alpha),
+            self._weights,
+            dcg,
+            moved,
+        )
+        after = replace(self.baseline, dcg=in_code_order(dcg, self._codes))
+        return after, in_code_order(moved, self._codes)
+
+    def change(
+        self, alpha: float, *, kept: BoolArray | None = None, level: float = 0.95
+    ) -> tuple[Change, float]:
+        """Return the paired change of the objective, and the share of places with a new row.
+
+        `kept` are queries, in the order of the ranking's query codes.
+        """
+        after, moved = self.objective(alpha)
+        some = np.ones(len(moved), dtype=np.bool_) if kept is None else kept
+        change = change_between(self.ranking, self.baseline, after, kept=some, level=level)
+        rows = self.baseline.size[some].sum()
+        return change, float(moved[some].sum() / rows) if rows else float("nan")
+
+    def _windows(self, steps: FloatArray, epsilon: float, kept: BoolArray) -> FloatArray:
+        inside, outside = self.sides.inside, self.sides.outside
+        sums = np.zeros((len(steps), N_SUMS))
+        add_windows(
+            self.sides.units,
+            kept,
+            inside.starts,
+            inside.score,
+            inside.outcome,
+            outside.starts,
+            outside.score,
+            outside.outcome,
+            steps,
+            steps + epsilon,
+            self._center,
+            sums,
+        )
+        return sums
+
+    def _pairs(
+        self, alpha: float, epsilon: float, kept: BoolArray, n: int
+    ) -> tuple[IntArray, IntArray]:
+        """Return the rows of the ranking that make the `n` pairs of one step."""
+        inside, outside = self.sides.inside, self.sides.outside
+        i, j = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        list_window(
+            self.sides.units,
+            kept,
+            inside.starts,
+            inside.score,
+            outside.starts,
+            outside.score,
+            alpha,
+            alpha + epsilon,
+            i,
+            j,
+        )
+        return self.log.row[inside.place[i]], self.log.row[outside.place[j]]
+
+    def _estimate(
+        self, one: IntArray, other: IntArray, items: IntArray, cluster: str, level: float
+    ) -> Estimates:
+        ranking = self.ranking
+        d = ranking.outcome[one] - ranking.outcome[other]
+        center = float(d.mean()) if len(d) else 0.0
+        code = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+        # Few pairs of a large log: codes of their own keep the sums as short as the pairs.
+        query = _dense(code[one])
+        item = _dense(items[np.concatenate([one, other])])
+        codes = pair_codes(query, item[: len(one)], item[len(one) :])
+        return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
+
+    def _items(self, cluster: str) -> IntArray:
+        if self.ranking.item_code is None:
+            raise MpcError(
+                f"cluster={cluster!r} needs items, but the ranking has no item column; "
+                "pass item= to Ranking or use cluster='query'."
+            )
+        return self.ranking.item_code
+
+
+def _dense(code: IntArray) -> IntArray:
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+
+
+def _stack(cells: list[Estimates]) -> Estimates:
+    def join(parts: list[Any]) -> Any:
+        if isinstance(parts[0], dict):
+            return {name: join([part[name] for part in parts]) for name in parts[0]}
+        return np.stack([np.asarray(part) for part in parts])
+
+    return Estimates(
+        **{f.name: join([getattr(cell, f.name) for cell in cells]) for f in fields(Estimates)}
+    )
