@@ -30,6 +30,8 @@ from mpc_lab.ranking import Ranking, as_ranking
 from mpc_lab.results import Audit, assemble
 from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan, make_plan
+from mpc_lab.results.schema import check_headline, noted
+from mpc_lab.results.variables import HEADLINE, HEADLINE_DIMS
 from mpc_lab.scoring import Rule
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ def audit(
     tolerance : float, optional
         A gap inside ± this, in units of the outcome, is called ``within tolerance``.
     bootstrap : int
-        Also resample queries so many times, for ``audit.bootstrap``; 0: do not.
+        Also resample queries so many times: the headline then has ``bootstrap_low`` and
+        ``bootstrap_high`` (percentile), ``bootstrap_t_low`` and ``bootstrap_t_high`` (studentised).
     seed : int
         For whatever is drawn at random.
     progress : bool, optional
@@ -136,7 +139,7 @@ def audit(
         seed=seed,
     )
     with Progress(progress) as bar, announced_compilation(bar.wanted):
-        return _run(plan, MemorySource(ranking, plan.groups, bar))
+        return _with_bootstrap(plan, _run(plan, MemorySource(ranking, plan.groups, bar)))
 
 
 def _check_keywords(columns: dict[str, Any]) -> None:
@@ -190,6 +193,24 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
         scores=partial(_scores, plan, source.ranking),
         cross=cross,
     )
+
+
+def _with_bootstrap(plan: Plan, made: Audit) -> Audit:
+    """Put the bootstrap intervals into the headline, where they were asked for."""
+    if not plan.bootstrap:
+        return made
+    found = made.bootstrap(plan.bootstrap, plan.seed)
+    columns = {
+        "bootstrap_low": "percentile_low",
+        "bootstrap_high": "percentile_high",
+        "bootstrap_t_low": "studentised_low",
+        "bootstrap_t_high": "studentised_high",
+    }
+    added = {name: (HEADLINE_DIMS, found[column].values) for name, column in columns.items()}
+    for name, (dims, values) in added.items():
+        made.headline[name] = (dims, values, noted(HEADLINE[name]))
+    made.headline = check_headline(made.headline)
+    return made
 
 
 def _adjacent(plan: Plan) -> bool:

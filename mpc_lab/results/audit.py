@@ -19,6 +19,7 @@ from mpc_lab.results import certificate as _certificate
 from mpc_lab.results import frame as _frame
 from mpc_lab.results import gate as _gate
 from mpc_lab.results import inside as _inside
+from mpc_lab.results import looks as _looks
 from mpc_lab.results import nearzero as _nearzero
 from mpc_lab.results import objective as _objective
 from mpc_lab.results import power as _power
@@ -225,6 +226,30 @@ class Audit:
         See :func:`mpc_lab.results.bootstrapping.bootstrap` for the intervals it gives.
         """
         return _bootstrapping.bootstrap(self, draws, seed)
+
+    def confidence_sequence(self, planned: int = 1000) -> xr.Dataset:
+        """Return intervals that stay valid however often the audit is repeated on a growing log.
+
+        They cover the gap at all looks together, over all cells of a pairing mode; the threshold
+        must be a number that was fixed before the first look. They cover no shocks of items.
+
+        Parameters
+        ----------
+        planned : int
+            The number of queries at which the intervals should be tightest, fixed before the first
+            look.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dims of the headline: ``estimate``, ``low``, ``high``; NaN before 100 queries.
+
+        References
+        ----------
+        Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas (2024), Time-uniform central limit theory and
+        asymptotic confidence sequences.
+        """
+        return _looks.confidence_sequence(self, planned)
 
     @cached_property
     def objective(self) -> xr.Dataset:

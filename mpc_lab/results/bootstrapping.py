@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results import rows as _rows
-from mpc_lab.results.cell_pairs import inference_options, open_cell
+from mpc_lab.results.cell_pairs import CellRows, inference_options, open_cell
 from mpc_lab.results.variables import HEADLINE_DIMS
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def bootstrap(audit: Audit, draws: int = 201, seed: int | None = None) -> xr.Dat
     2
     """
     from mpc_lab.inference.bootstrap import bootstrap as resample
+    from mpc_lab.pairing.log import sort_rows
 
     ranking = _rows.need_rows(audit, "bootstrap")
     labels = {name: audit.headline[name].values for name in HEADLINE_DIMS}
@@ -58,11 +59,15 @@ def bootstrap(audit: Audit, draws: int = 201, seed: int | None = None) -> xr.Dat
     cells = list(product(*labels.values()))
     counts = np.zeros((ranking.n_units, len(cells)))
     sums = np.zeros_like(counts)
+    logged = sort_rows(ranking)
     for k, (group, rule, mode) in enumerate(cells):
         epsilon = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
         if np.isnan(epsilon):
             continue
-        cell = open_cell(audit, "bootstrap", group, rule, mode)
+        if rule == "baseline":
+            cell = CellRows(ranking, logged, ranking.member(group)[logged.row], logged=True)
+        else:
+            cell = open_cell(audit, "bootstrap", group, rule, mode)
         pairs = cell.pairs(mode, epsilon)
         counts[:, k] = np.bincount(pairs.query, minlength=ranking.n_units)
         sums[:, k] = np.bincount(pairs.query, pairs.d, minlength=ranking.n_units)

@@ -166,7 +166,7 @@ def _build(
         name: (
             variable.dims,
             _cast(f"{part}.{name}", variable, cells[name], labels),
-            _note(variable),
+            noted(variable),
         )
         for name, variable in schema.items()
         if name in cells
@@ -174,7 +174,8 @@ def _build(
     return xr.Dataset(data, coords=dict(labels), attrs=clean_attrs(attrs))
 
 
-def _note(variable: Variable) -> dict[str, str]:
+def noted(variable: Variable) -> dict[str, str]:
+    """Return the attributes that a variable of the schema carries."""
     return {"long_name": variable.meaning, "units": variable.units}
 
 

@@ -67,6 +67,17 @@ HEADLINE: dict[str, Variable] = {
     "share_items": Variable(
         HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
     ),
+    **{
+        f"bootstrap_{name}": Variable(
+            HEADLINE_DIMS, "f", f"{meaning} of the bootstrap interval", "outcome", optional=True
+        )
+        for name, meaning in (
+            ("low", "lower percentile end"),
+            ("high", "upper percentile end"),
+            ("t_low", "lower studentised end"),
+            ("t_high", "upper studentised end"),
+        )
+    },
     "underpowered": Variable(
         HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
     ),

@@ -1,0 +1,56 @@
+"""Intervals for an audit that is repeated as queries come in, labelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.confidence_sequence import confidence_sequence as sequence
+from mpc_lab.pairing.thresholds import parse_threshold
+from mpc_lab.results.family import family_size, infer
+from mpc_lab.results.reading import settings
+from mpc_lab.results.restore import headline_moments
+from mpc_lab.results.variables import HEADLINE_DIMS, PAIRING_MODES
+
+if TYPE_CHECKING:
+    from mpc_lab.results.audit import Audit
+
+
+def confidence_sequence(audit: Audit, planned: int) -> xr.Dataset:
+    """Return the interval of each cell; see :meth:`mpc_lab.Audit.confidence_sequence`."""
+    options = settings(audit)
+    if not isinstance(parse_threshold(str(options["threshold"])), float):
+        raise MpcError(
+            "Repeated looks need a threshold that was fixed in advance: run the audit with a "
+            f"number as threshold, not {options['threshold']}."
+        )
+    level = float(options["level"])
+    found = [infer(own, cluster="query", level=level) for own in headline_moments(audit)]
+    queries = np.array(int(options["n_units"]))
+    low, high = [], []
+    for estimates in found:
+        ends = [
+            sequence(
+                estimates.estimate[mode, :, 0],
+                estimates.variance_by["query"][mode, :, 0],
+                queries,
+                level=level,
+                planned=planned,
+                tests=max(1, int(size)),
+            )
+            for mode, size in enumerate(family_size(found))
+        ]
+        low.append([end[0] for end in ends])
+        high.append([end[1] for end in ends])
+    rows = [PAIRING_MODES.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+    variables = {
+        name: (HEADLINE_DIMS, np.moveaxis(np.array(values)[:, rows], (0, 1), (1, 2)))
+        for name, values in (("low", low), ("high", high))
+    }
+    variables["estimate"] = (HEADLINE_DIMS, audit.headline["estimate"].values)
+    labels = {dim: audit.headline[dim] for dim in HEADLINE_DIMS}
+    attrs = {"level": level, "planned": planned, "n_queries": int(queries)}
+    return xr.Dataset(variables, labels, attrs)
