@@ -10,9 +10,9 @@ import numpy as np
 from mpc_lab.comparators.measure import FAVOURED, Conditions, Measure, measure, share
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
 from mpc_lab.objective.clustered import effective, from_influence
-from mpc_lab.objective.sorting import sort_order
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.sorting import sort_order
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking

@@ -10,10 +10,10 @@ import numpy as np
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
 from mpc_lab.objective.clustered import Clustered, mean_over_queries, query_clusters
-from mpc_lab.objective.sorting import sort_order
 from mpc_lab.objective.weights import Weights, position_weights
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.sorting import sort_order
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking

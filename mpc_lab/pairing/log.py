@@ -10,6 +10,7 @@ import numpy as np
 
 from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.sorting import sort_order
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -144,6 +145,11 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
 @kernel
 def _merge(starts: Ints, score: Floats, member: Flags, tie: Ints, order: Ints) -> None:
     """Merge the rows inside the group and those outside, and put ties in their order."""
+    longest = 0
+    for q in range(len(starts) - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+    key, run = np.empty(longest), np.empty(longest, dtype=np.int64)
+    within, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     for q in range(len(starts) - 1):
         start, end = starts[q], starts[q + 1]
         inside, outside = start, start
@@ -161,9 +167,14 @@ def _merge(starts: Ints, score: Floats, member: Flags, tie: Ints, order: Ints) -
         first = start
         for k in range(start + 1, end + 1):
             if k == end or score[order[k]] != score[order[first]]:
-                if k - first > 1:
-                    run = order[first:k].copy()
-                    order[first:k] = run[np.argsort(tie[run])]
+                n = k - first
+                if n > 1:
+                    for m in range(n):
+                        run[m] = order[first + m]
+                        key[m] = tie[run[m]]
+                    sort_order(key[:n], within, spare)
+                    for m in range(n):
+                        order[first + m] = run[within[m]]
                 first = k
 
 
@@ -199,11 +210,19 @@ def _place(code: Ints, score: Floats, visit: Ints, starts: Ints, row: Ints) -> N
         q = code[r]
         row[free[q]] = r
         free[q] += 1
+    longest = 0
     for q in range(len(starts) - 1):
-        run = row[starts[q] : starts[q + 1]].copy()
-        order = np.argsort(score[run], kind="mergesort")
-        for k in range(len(run)):
-            row[starts[q] + k] = run[order[k]]
+        longest = max(longest, starts[q + 1] - starts[q])
+    key, run = np.empty(longest), np.empty(longest, dtype=np.int64)
+    order, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    for q in range(len(starts) - 1):
+        start, n = starts[q], starts[q + 1] - starts[q]
+        for k in range(n):
+            run[k] = row[start + k]
+            key[k] = score[run[k]]
+        sort_order(key[:n], order, spare)
+        for k in range(n):
+            row[start + k] = run[order[k]]
 
 
 def _below_by_score(starts: Ints) -> Ints:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc_lab.objective.sorting import sort_order
 from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.sorting import sort_order
 
 
 @kernel

@@ -7,14 +7,14 @@ can call each other's, and the process dies. What is inlined has no name to be m
 
 from __future__ import annotations
 
-from mpc_lab.inference.arrays import FloatArray, IntArray
+from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.compiling import inlined
 
 _RUN = 12
 
 
 @inlined
-def sort_order(key: FloatArray, order: IntArray, spare: IntArray) -> None:
+def sort_order(key: Floats, order: Ints, spare: Ints) -> None:
     """Write to the start of `order` the order that sorts `key`; equal ones stay as they are.
 
     Runs are sorted by insertion and merged. `order` and `spare` have room for one entry a key.
