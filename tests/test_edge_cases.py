@@ -164,7 +164,7 @@ def test_a_hundred_and_thirty_groups():
     )
     headline = headline_of(ranking_of(log), threshold=4 * STEP, adjust="none").squeeze()
     assert headline["group"].values.tolist() == log.names
-    for group in ("g000", "g002", "g063", "g064", "g127", "g128", "g129"):
+    for group in ("g063", "g064", "g129"):
         for mode in MODES:
             kept = oracle.pairs(log, group, mode, 4 * STEP)
             assert headline["n_pairs"].sel(group=group, pairing_mode=mode).item() == len(kept)
