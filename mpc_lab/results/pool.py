@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.power import mde
-from mpc_lab.pairing.item_tables import Table, squared
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.extras import cross_sums, item_tables
+from mpc_lab.results.extras import item_tables
 from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan
+from mpc_lab.results.pooled_sums import (
+    Part,
+    pooled_cross,
+    pooled_pairs,
+    sum_rule,
+    sums_of,
+    with_items,
+)
 from mpc_lab.results.reading import settings
 from mpc_lab.results.restore import moments_by_rule
 from mpc_lab.results.variables import PAIRING_MODES
@@ -36,16 +43,6 @@ class _Named:
     """A scoring rule of which only the name is left."""
 
     label: str
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One audit, and where the groups, rules and thresholds of the pool stand in it."""
-
-    audit: Audit
-    moments: list[Moments]
-    groups: list[int | None]
-    rules: list[int]
 
 
 def pool(audits: Sequence[Audit]) -> Audit:
@@ -84,7 +81,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     lost: list[str] = []
     parts, groups, rules = _aligned(audits, lost)
     grid, edges = _shared_thresholds(audits)
-    summed = [_sum_rule(parts, k, edges) for k in range(len(rules))]
+    summed = [sum_rule(parts, k, edges) for k in range(len(rules))]
     plan = _plan(options, groups, rules, audits, grid)
     if plan.cluster in ITEM_FAMILIES:
         tables = _item_tables(audits)
@@ -93,7 +90,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
             plan = replace(plan, cluster="query")
         else:
             summed = [
-                _with_items(parts, tables, k, moments, edges) for k, moments in enumerate(summed)
+                with_items(parts, tables, k, moments, edges) for k, moments in enumerate(summed)
             ]
     if plan.adjust == "romano_wolf":
         lost.append("romano_wolf: it needs the sums of single queries; holm is used")
@@ -134,7 +131,7 @@ def _check_ids(audits: list[Audit]) -> bool:
 
 def _aligned(
     audits: list[Audit], lost: list[str]
-) -> tuple[list[_Part], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[list[Part], tuple[str, ...], tuple[str, ...]]:
     groups = _common_groups(audits, lost)
     rules = _common_rules(audits, lost)
     parts = []
@@ -142,7 +139,7 @@ def _aligned(
         labels = audit.headline["scoring_rule"].values.tolist()
         own = {group: k for k, group in enumerate(audit.groups)}
         parts.append(
-            _Part(
+            Part(
                 audit,
                 moments_by_rule(audit),
                 [own.get(group) for group in groups],
@@ -190,7 +187,7 @@ def _why_not(rule: str, audits: list[Audit]) -> str:
 
 def _shared_thresholds(audits: list[Audit]) -> tuple[Floats, Floats]:
     """Return the grid that all audits share, and all thresholds: a number given is one too."""
-    grid = reduce(np.intersect1d, [_sums(audit)["grid"].values for audit in audits])
+    grid = reduce(np.intersect1d, [sums_of(audit)["grid"].values for audit in audits])
     if not len(grid):
         raise MpcError(
             "The grids of these audits share no threshold: run them with the same epsilon=[…]."
@@ -198,72 +195,6 @@ def _shared_thresholds(audits: list[Audit]) -> tuple[Floats, Floats]:
     threshold = parse_threshold(str(settings(audits[0])["threshold"]))
     own = [threshold] if isinstance(threshold, float) else []
     return np.asarray(grid, dtype=np.float64), np.union1d(grid, own)
-
-
-def _sums(audit: Audit) -> xr.Dataset:
-    if audit.moments is None:
-        raise MpcError("An audit without its sums cannot be pooled; run mpc.audit again.")
-    return audit.moments
-
-
-def _sum_rule(parts: list[_Part], rule: int, edges: Floats) -> Moments:
-    """Add the sums of all audits under one rule at the shared thresholds."""
-    names = ("naive", "query", *_additive(parts))
-    n_modes = min(len(part.moments[0].pairs) for part in parts)
-    n_groups = len(parts[0].groups)
-    shape = (n_modes, n_groups, len(edges))
-    counts = {name: np.zeros(shape, dtype=np.int64) for name in ("pairs", "queries", "clusters")}
-    center = np.array([_center(parts, rule, group) for group in range(n_groups)])
-    by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in names}
-    for part in parts:
-        moments = part.moments[part.rules[rule]]
-        for group, own in enumerate(part.groups):
-            if own is None:
-                continue
-            index = np.searchsorted(moments.edges[own], edges)
-            shift = float(moments.center[own] - center[group])
-            for name, total in counts.items():
-                total[:, group] += getattr(moments, name)[:n_modes, own, index]
-            for name in names:
-                moved = recentred(moments.by[name][:n_modes, own, index], shift)
-                by[name].cc[:, group] += moved.cc
-                by[name].cu[:, group] += moved.cu
-                by[name].uu[:, group] += moved.uu
-    return Moments(
-        edges=np.tile(edges, (n_groups, 1)),
-        center=center,
-        pairs=counts["pairs"],
-        queries=counts["queries"],
-        clusters=counts["clusters"],
-        items=np.zeros(shape, dtype=np.int64),
-        by=by,
-    )
-
-
-def _additive(parts: list[_Part]) -> list[str]:
-    """Return the families beside naive and query whose clusters lie inside one query."""
-    inside = ("item_query", "dyad_query")
-    return [
-        name
-        for name in inside
-        if all(name in moments.by for part in parts for moments in part.moments)
-    ]
-
-
-def recentred(sums: Quadratic, shift: float) -> Quadratic:
-    """Return sums of U + shift·c in place of U."""
-    return Quadratic(
-        sums.cc, sums.cu + shift * sums.cc, sums.uu + 2 * shift * sums.cu + shift**2 * sums.cc
-    )
-
-
-def _center(parts: list[_Part], rule: int, group: int) -> float:
-    """Return the center of the first audit that has the group."""
-    for part in parts:
-        own = part.groups[group]
-        if own is not None:
-            return float(part.moments[part.rules[rule]].center[own])
-    return 0.0
 
 
 def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
@@ -276,76 +207,6 @@ def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
         else:
             return None
     return found
-
-
-def _with_items(
-    parts: list[_Part],
-    tables: list[dict[str, xr.Dataset]],
-    rule: int,
-    moments: Moments,
-    edges: Floats,
-) -> Moments:
-    """Add up the tables of items and of dyads, then square them."""
-    shape = moments.pairs.shape
-    items = np.zeros(shape, dtype=np.int64)
-    squares = {side: np.zeros(shape) for side in ("inside", "outside")}
-    by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in ("item", "dyad")}
-    for mode in range(shape[0]):
-        for group in range(shape[1]):
-            at = (mode, group)
-            for name, kind in (("item", "items"), ("dyad", "dyads")):
-                found = squared(
-                    _joined(parts, tables, kind, rule, mode, group, moments, edges), len(edges)
-                )
-                for square in ("cc", "cu", "uu"):
-                    getattr(by[name], square)[at] = getattr(found.quadratic, square)
-                if name == "item":
-                    items[at] = found.clusters
-                    squares["inside"][at], squares["outside"][at] = found.inside, found.outside
-    return replace(moments, items=items, by=moments.by | by, squares=squares)
-
-
-def _joined(
-    parts: list[_Part],
-    tables: list[dict[str, xr.Dataset]],
-    kind: str,
-    rule: int,
-    mode: int,
-    group: int,
-    moments: Moments,
-    edges: Floats,
-) -> Table:
-    found = []
-    for part, table in zip(parts, tables, strict=True):
-        own = part.groups[group]
-        if own is None:
-            continue
-        rows = _rows(table[kind], part.rules[rule], mode, own)
-        mine = part.moments[part.rules[rule]]
-        bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
-        kept = bins < len(edges)
-        shift = float(mine.center[own] - moments.center[group])
-        found.append(
-            Table(
-                rows["one"][kept],
-                rows["other"][kept],
-                rows["outside"][kept].astype(bool),
-                bins[kept],
-                rows["pairs"][kept],
-                rows["sums"][kept] + shift * rows["pairs"][kept],
-            )
-        )
-    return Table(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-
-
-def _rows(table: xr.Dataset, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
-    """Return the rows of one cell: they stand together, in the order of rule, group and mode."""
-    here = (
-        (table["rule"].values == rule)
-        & (table["mode"].values == mode)
-        & (table["group"].values == group)
-    )
-    return {str(name): table[name].values[here] for name in table.data_vars}
 
 
 def _plan(
@@ -380,7 +241,7 @@ def _plan(
 def _audit(
     plan: Plan,
     audits: list[Audit],
-    parts: list[_Part],
+    parts: list[Part],
     summed: list[Moments],
     grid: Floats,
     lost: list[str],
@@ -388,16 +249,21 @@ def _audit(
 ) -> Audit:
     n_modes = len(plan.swept_modes)
     summed = [_first_modes(moments, n_modes) for moments in summed]
-    all_pairs = np.stack([_all_pairs(parts, rule, len(plan.groups)) for rule in range(len(summed))])
+    all_pairs = np.stack(
+        [pooled_pairs(parts, rule, len(plan.groups)) for rule in range(len(summed))]
+    )
     chosen = [_own(plan, moments, n) for moments, n in zip(summed, all_pairs, strict=True)]
     edges = summed[0].edges[0]
-    cross = _cross(parts, edges, n_modes, len(summed))
+    cross = pooled_cross(parts, edges, n_modes, len(summed))
     in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
     return Audit(
         assemble.headline(
             plan,
-            [moments.at(index) for moments, (index, _) in zip(summed, chosen, strict=True)],
-            np.stack([edges[index[:, 0]] for index, _ in chosen]),
+            [
+                _without(moments.at(index), n == 0)
+                for moments, (index, _), n in zip(summed, chosen, all_pairs, strict=True)
+            ],
+            np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _ in chosen]),
             np.stack([wanted for _, wanted in chosen]),
         ),
         assemble.curve(
@@ -420,12 +286,21 @@ def _first_modes(moments: Moments, n: int) -> Moments:
     )
 
 
-def _all_pairs(parts: list[_Part], rule: int, n_groups: int) -> Floats:
-    total = np.zeros(n_groups)
-    for part in parts:
-        found = _sums(part.audit)["all_pairs"].values[part.rules[rule]]
-        total += [0.0 if own is None else found[own] for own in part.groups]
-    return total
+def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
+    """Leave a group without a threshold no pair in any mode."""
+    kept = np.where(empty, 0, 1)[None, :, None]
+    return replace(
+        moments,
+        pairs=moments.pairs * kept,
+        queries=moments.queries * kept,
+        clusters=moments.clusters * kept,
+        items=moments.items * kept,
+        by={
+            name: Quadratic(sums.cc * kept, sums.cu * kept, sums.uu * kept)
+            for name, sums in moments.by.items()
+        },
+        squares={side: sums * kept for side, sums in moments.squares.items()},
+    )
 
 
 def _own(plan: Plan, moments: Moments, all_pairs: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -445,42 +320,6 @@ def _own(plan: Plan, moments: Moments, all_pairs: Floats) -> tuple[NDArray[np.in
         enough = smallest <= threshold.effect
     last = np.full(len(pairs), pairs.shape[1] - 1)
     return np.where(enough.any(axis=1), np.argmax(enough, axis=1), last)[:, None], wanted
-
-
-def _cross(parts: list[_Part], edges: Floats, n_modes: int, n_rules: int) -> assemble.Cross | None:
-    """Add up how the shared thresholds move together; None where an audit has not kept it."""
-    kept = [part.audit.extras.get("cross", None) for part in parts]
-    kept = [
-        cross_sums(part.audit) if found is None else found
-        for part, found in zip(parts, kept, strict=True)
-    ]
-    if any(found is None for found in kept):
-        return None
-    totals = [_cross_of_rule(parts, kept, rule, edges, n_modes) for rule in range(n_rules)]
-    groups = np.arange(len(parts[0].groups))
-    return lambda rule: [(groups, totals[rule])]
-
-
-def _cross_of_rule(
-    parts: list[_Part], kept: list[Any], rule: int, edges: Floats, n_modes: int
-) -> Quadratic:
-    n_groups = len(parts[0].groups)
-    total = [np.zeros((n_modes, n_groups, len(edges), len(edges))) for _ in range(3)]
-    for part, found in zip(parts, kept, strict=True):
-        moments = part.moments[part.rules[rule]]
-        for group, own in enumerate(part.groups):
-            if own is None:
-                continue
-            index = np.searchsorted(moments.edges[own], edges)
-            cc, cu, uu = (
-                found[square].values[part.rules[rule], :n_modes, own][:, index][:, :, index]
-                for square in ("cc", "cu", "uu")
-            )
-            shift = float(moments.center[own]) - _center(parts, rule, group)
-            total[0][:, group] += cc
-            total[1][:, group] += cu + shift * cc
-            total[2][:, group] += uu + shift * (cu + np.swapaxes(cu, -1, -2)) + shift**2 * cc
-    return Quadratic(*total)
 
 
 def _attributes(

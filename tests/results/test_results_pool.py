@@ -103,6 +103,19 @@ def test_a_group_absent_on_a_day_counts_as_no_pairs(week):
     assert_same(pooled, audit_of(pd.concat([without, week[1]])))
 
 
+def test_a_group_without_matched_pairs_has_no_threshold():
+    def day_of(k):
+        top = {"score": [2.0, 1.0] * 3, "outcome": [1.0, 0.0] * 3, "group": ["top", "low"] * 3}
+        query = np.repeat(np.arange(3) + 10 * k, 2)
+        return pd.DataFrame({"query": query, "item": np.arange(6), **top})
+
+    how = {"threshold": mpc.Quantile(0.5), "epsilon": [0.5, 1.0]}
+    pooled = mpc.pool([audit_of(day_of(k), **how) for k in range(2)])
+    cell = pooled.headline.sel(group="top", scoring_rule="baseline")
+    assert np.isnan(cell["epsilon"]).all()
+    assert (cell["n_pairs"] == 0).all()
+
+
 def test_a_group_not_asked_for_on_a_day_is_not_pooled(week):
     with pytest.warns(UserWarning, match="group 'b'"):
         pooled = mpc.pool([audit_of(week[0], groups=["a", "c"]), audit_of(week[1])])
