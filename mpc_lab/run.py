@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from mpc_lab.engines.measure import (
     insert_thresholds,
     measure,
     measure_cross,
+    measure_items,
 )
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import MemorySource
@@ -25,6 +26,7 @@ from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.arrays import Flags, Floats
 from mpc_lab.pairing.compiling import announced_compilation
+from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
 from mpc_lab.ranking import Ranking, as_ranking
 from mpc_lab.results import Audit, assemble
@@ -158,32 +160,35 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
     moments = [
-        measure(source, rule, edges, adjacent=_adjacent(plan), items=_items(plan))
+        measure(source, rule, edges, adjacent=_adjacent(plan), items=False)
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)
     ]
+    own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
+    if _items(plan):
+        own = [measure_items(source, *cells) for cells in zip(rules, own, strict=True)]
+    later = _Later(plan, source.ranking, moments)
     correlations = _correlations(plan, source, epsilon)
     cross = partial(_cross, plan, source.ranking, [edges for edges, _, _ in layouts])
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
             plan,
-            [part.at(own) for part, (_, _, own) in zip(moments, layouts, strict=True)],
+            own,
             epsilon,
             wanted,
             correlations=correlations,
             underpowered=np.stack(flags) if flags else None,
         ),
-        partial(
-            assemble.curve,
+        lambda: assemble.curve(
             plan,
-            [part.at(here) for part, (_, here, _) in zip(moments, layouts, strict=True)],
+            [part.at(here) for part, (_, here, _) in zip(later.moments, layouts, strict=True)],
             grid,
             [here for _, here, _ in layouts],
             cross,
         ),
-        assemble.moments(
+        lambda: assemble.moments(
             plan,
-            moments,
+            later.moments,
             grid,
             np.stack([headline.all_pairs for headline, _ in chosen]),
             correlations,
@@ -192,7 +197,26 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
         ranking=source.ranking,
         scores=partial(_scores, plan, source.ranking),
         cross=cross,
+        own=own,
     )
+
+
+class _Later:
+    """The sums on the whole grid; those over items are added when they are first asked for.
+
+    The grid reaches far beyond the headline's thresholds, and most of its pairs lie there.
+    """
+
+    def __init__(self, plan: Plan, ranking: Ranking, moments: list[Moments]) -> None:
+        self._plan, self._ranking, self._moments = plan, ranking, moments
+
+    @cached_property
+    def moments(self) -> list[Moments]:
+        if not _items(self._plan):
+            return self._moments
+        source = MemorySource(self._ranking, self._plan.groups)
+        cells = zip(self._plan.scoring_rules, self._moments, strict=True)
+        return [measure_items(source, rule, part) for rule, part in cells]
 
 
 def _with_bootstrap(plan: Plan, made: Audit) -> Audit:

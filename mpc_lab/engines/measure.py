@@ -90,7 +90,7 @@ def measure(
     adjacent : bool
         Whether the mode ``adjacent`` follows on ``matched`` and ``mirrored``.
     items : bool
-        Whether to sum over items, for item and union variance.
+        Whether to sum over items too, for item and union variance.
     """
     parts = []
     for groups, walk in source.walks(rule):
@@ -98,8 +98,14 @@ def measure(
         words = [
             _sweep(walk, layout, n_items, adjacent) for layout in _layouts(walk, edges[groups])
         ]
-        moments = concatenate(words, "group")
-        parts.append(add_item_sums(walk, moments) if items else moments)
+        parts.append(concatenate(words, "group"))
+    found = concatenate(parts, "group")
+    return measure_items(source, rule, found) if items else found
+
+
+def measure_items(source: MemorySource, rule: Rule, moments: Moments) -> Moments:
+    """Add the sums over items to moments of all groups, at the thresholds they have."""
+    parts = [add_item_sums(walk, moments.of_groups(groups)) for groups, walk in source.walks(rule)]
     return concatenate(parts, "group")
 
 

@@ -23,7 +23,6 @@ from mpc_lab.pairing.rows import pair_rows
 PAIRS_AT_ONCE = 1 << 22
 _FIRST, _INSIDE, _OUTSIDE, _CC, _CU, _UU, _UNIT_CC, _UNIT_CU, _UNIT_UU = range(9)
 _N_SUMS = 9
-_HASH_BITS = 18
 _HASH = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number with its bits well mixed
 
 
@@ -82,7 +81,7 @@ def sums_of_group(
 def _add(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
     _book_clusters(*of_items.taken(stable_order(of_items.key)), items)
     # Most dyads occur once: only those that may occur again are worth sorting.
-    again = _may_repeat(of_dyads.key)
+    again = _may_repeat(of_dyads.key, _hash_bits(len(of_dyads.key)))
     _book_single(of_dyads.bin, of_dyads.x, again, dyads)
     few = of_dyads.taken(again)
     _book_clusters(*few.taken(stable_order(few.key)), dyads)
@@ -103,13 +102,18 @@ def _cumulated(items: Floats, dyads: Floats) -> ItemSums:
     )
 
 
+def _hash_bits(n: int) -> int:
+    """Return the size of a table in which few of n keys share a bucket by chance."""
+    return min(max((8 * n).bit_length(), 12), 25)
+
+
 @kernel
-def _may_repeat(key: Ints) -> Flags:
+def _may_repeat(key: Ints, bits: int) -> Flags:
     """Return which keys share a bucket with another entry."""
     bucket = np.empty(len(key), dtype=np.int64)
-    seen = np.zeros(1 << _HASH_BITS, dtype=np.uint8)
+    seen = np.zeros(1 << bits, dtype=np.uint8)
     for e in range(len(key)):
-        bucket[e] = ((key[e] * _HASH) >> 32) & ((1 << _HASH_BITS) - 1)
+        bucket[e] = ((key[e] * _HASH) >> 32) & ((1 << bits) - 1)
         if seen[bucket[e]] < 2:
             seen[bucket[e]] += 1
     again = np.empty(len(key), dtype=np.bool_)

@@ -68,6 +68,20 @@ class Moments:
     by: dict[str, Quadratic]
     squares: dict[str, Floats] = field(default_factory=dict)
 
+    def of_groups(self, groups: Ints) -> Moments:
+        """Keep some of the groups."""
+        return replace(
+            self,
+            edges=self.edges[groups],
+            center=self.center[groups],
+            pairs=self.pairs[:, groups],
+            queries=self.queries[:, groups],
+            clusters=self.clusters[:, groups],
+            items=self.items[:, groups],
+            by={name: sums[:, groups] for name, sums in self.by.items()},
+            squares={side: sums[:, groups] for side, sums in self.squares.items()},
+        )
+
     def at(self, index: Ints) -> Moments:
         """Keep the thresholds ``index[group, k]`` of each group."""
         group = np.arange(len(self.center))[:, None]

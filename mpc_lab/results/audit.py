@@ -35,6 +35,7 @@ from mpc_lab.results.certificate import Certificate
 from mpc_lab.results.variables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from mpc_lab.pairing.moments import Moments
     from mpc_lab.ranking import Ranking
 
 Scores = Callable[[str, str], NDArray[np.float64] | None]
@@ -52,7 +53,7 @@ class Audit:
     curve : xarray.Dataset or callable
         Dims (group, epsilon, scoring_rule, pairing_mode), or a function of no argument that makes
         it when it is first asked for.
-    moments : xarray.Dataset, optional
+    moments : xarray.Dataset or callable, optional
         The sums behind both; they are saved along.
     attrs : mapping, optional
         Numbers and texts that make the audit reproducible; ``options``, ``versions`` and
@@ -65,11 +66,14 @@ class Audit:
     cross : callable, optional
         From the number of a rule to how its thresholds move together over queries.
     extras : mapping of xarray.Dataset, optional
-        What was saved beside the audit for pooling: ``items``, ``dyads``, ``cross``, ``ids``.
+        What was saved beside the audit: ``objective``, and for pooling ``items``, ``dyads``,
+        ``cross``, ``ids``.
+    own : sequence of Moments, optional
+        The plain sums behind the headline, for each rule; otherwise taken from `moments`.
 
     Attributes
     ----------
-    headline, moments, attrs, ranking, scores, cross, extras
+    headline, attrs, ranking, scores, cross, extras, own
         As given.
 
     Examples
@@ -88,28 +92,37 @@ class Audit:
         self,
         headline: xr.Dataset,
         curve: xr.Dataset | Callable[[], xr.Dataset],
-        moments: xr.Dataset | None = None,
+        moments: xr.Dataset | Callable[[], xr.Dataset] | None = None,
         attrs: Mapping[str, object] | None = None,
         *,
         ranking: Ranking | None = None,
         scores: Scores | None = None,
         cross: Callable[[int], Any] | None = None,
         extras: Mapping[str, xr.Dataset] | None = None,
+        own: Sequence[Moments] | None = None,
     ) -> None:
         self.headline = _schema.check_headline(headline)
         self._curve = curve
-        self.moments = None if moments is None else _schema.check_moments(moments)
+        self._moments = moments
         self.attrs = {"schema_version": SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
         self.ranking = ranking
         self.scores = scores
         self.cross = cross
         self.extras = dict(extras or {})
+        self.own = own
 
     @cached_property
     def curve(self) -> xr.Dataset:
         """The gap at every threshold of the grid; made when first asked for."""
         made = self._curve() if callable(self._curve) else self._curve
         return _schema.check_same_cells(self.headline, _schema.check_curve(made))
+
+    @cached_property
+    def moments(self) -> xr.Dataset | None:
+        """The sums behind headline and curve; made when first asked for."""
+        if self._moments is None:
+            return None
+        return _schema.check_moments(self._moments() if callable(self._moments) else self._moments)
 
     @property
     def tree(self) -> xr.DataTree:

@@ -68,7 +68,7 @@ def decide(
     check_tolerance(tolerance)
     level = float(options["level"] if level is None else checked_level(level))
     correlations = None
-    if audit.moments is not None and "correlation" in audit.moments:
+    if options["adjust"] == "romano_wolf" and audit.moments is not None:
         correlations = list(audit.moments["correlation"].values)
     cells = judge(
         [
