@@ -27,7 +27,7 @@ QUERIES, SHOWN, ITEMS = 300, 20, 200
 
 def shown_items(rng, *, queries=QUERIES, shown=SHOWN, items=ITEMS):
     """Return the items that each query lists, none twice in a query."""
-    return np.argpartition(rng.random((queries, items)), shown, axis=1)[:, :shown]
+    return np.argsort(rng.random((queries, items)), axis=1)[:, :shown]
 
 
 def shared_catalogue(rng, *, in_group=80, item_sd=0.0, side_sd=0.0):
