@@ -1,0 +1,149 @@
+"""The gap of one group at every threshold, with interval, band and the number of pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import pandas as pd
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.curves import curve_frame, threshold_range
+from mpc_lab.charts.words import find_cell, level_of, of_rule, with_interval
+from mpc_lab.results.reading import Cell
+from mpc_lab.results.wording import quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+
+def epsilon_curve(
+    audit: Audit, group: str, scoring_rule: str = "baseline", pairing_mode: str = "matched"
+) -> alt.VConcatChart:
+    """Draw the gap of a group against the threshold ε, and below it the number of pairs.
+
+    Inner area: the pointwise interval. Outer area: the band that holds for all ε at once. The
+    headline's own threshold is marked with its adjusted interval.
+
+    Parameters
+    ----------
+    audit : Audit
+    group, scoring_rule, pairing_mode : str
+        The cell.
+
+    Returns
+    -------
+    altair.VConcatChart
+    """
+    cell = find_cell(audit, group, scoring_rule, pairing_mode)
+    frame = curve_frame(audit, group, scoring_rule, pairing_mode)
+    span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
+    colour = theme.VERDICTS[cell.verdict][0]
+    panels = theme.stacked(_gap(frame, cell, span, colour), _pairs(frame, cell, span), spacing=8)
+    return theme.finish(panels, _title(cell), _subtitle(audit, cell, frame, pairing_mode))
+
+
+def _title(cell: Cell) -> str:
+    who = f"Group {quoted(cell.group)} is {cell.verdict}"
+    if not math.isfinite(cell.estimate):
+        return who
+    gap = with_interval(cell.estimate, cell.low, cell.high)
+    return f"{who} at ε\u00a0=\u00a0{cell.epsilon:.3g}: gap {gap}"
+
+
+def _subtitle(audit: Audit, cell: Cell, frame: pd.DataFrame, mode: str) -> list[str]:
+    rule = str(frame.attrs["rule"])
+    lines = [f"{of_rule(rule, mode).capitalize()}; inner: {level_of(audit)} interval at each ε"]
+    known = frame.dropna(subset=["band_low", "band_high"])
+    if len(known):
+        clear = ((known["band_low"] > 0) | (known["band_high"] < 0)).sum()
+        lines[0] += "; outer: band over all ε at once"
+        lines.append(f"The band leaves out 0 at {clear} of {len(known)} thresholds")
+    if math.isfinite(cell.estimate):
+        lines.append("Marked: the headline with its adjusted interval")
+    return lines
+
+
+def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> alt.LayerChart:
+    tooltip = [
+        alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
+        alt.Tooltip("interval:N", title="gap and interval"),
+        alt.Tooltip("band:N", title="band over all ε"),
+        alt.Tooltip("pairs:Q", format=","),
+        alt.Tooltip("queries:Q", format=","),
+    ]
+    hidden = alt.X("epsilon:Q", title=None, **{**span, "axis": _bare(span["axis"])})
+    y_title = "gap (units of the outcome)"
+    base = alt.Chart(frame).encode(x=hidden, tooltip=tooltip)
+    band = base.mark_area(color=theme.GREY, opacity=0.2).encode(
+        y=alt.Y("band_low:Q", title=y_title), y2="band_high:Q"
+    )
+    interval = base.mark_area(color=theme.GREY, opacity=0.3).encode(
+        y=alt.Y("low:Q", title=y_title), y2="high:Q"
+    )
+    line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("gap:Q", title=y_title))
+    dots = base.mark_point(color=theme.GREY, filled=True, size=30, opacity=1).encode(y="gap:Q")
+    layers = [band, interval, theme.zero_line(), line, dots, *_headline(cell, colour)]
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT)
+
+
+def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
+    if not math.isfinite(cell.estimate):
+        return []
+    row: dict[str, Any] = {"epsilon": [cell.epsilon], "gap": [cell.estimate], "low": [cell.low]}
+    row |= {"high": [cell.high], "verdict": [cell.verdict]}
+    own = with_interval(cell.estimate, cell.low, cell.high)
+    base = alt.Chart(pd.DataFrame({**row, "interval": [own], "pairs": [cell.pairs]})).encode(
+        x="epsilon:Q",
+        tooltip=[
+            alt.Tooltip("verdict:N", title="headline"),
+            alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
+            alt.Tooltip("interval:N", title="gap and adjusted interval"),
+            alt.Tooltip("pairs:Q", format=","),
+        ],
+    )
+    return [
+        base.mark_rule(color=colour, strokeWidth=2.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_point(
+            color=colour, filled=True, size=110, opacity=1, shape=theme.VERDICTS[cell.verdict][1]
+        ).encode(y="gap:Q"),
+    ]
+
+
+def _bare(axis: object) -> alt.Axis:
+    values = axis.to_dict()["values"] if isinstance(axis, alt.Axis) else []
+    return alt.Axis(values=values, labels=False, ticks=False, grid=True)
+
+
+def _pairs(frame: pd.DataFrame, cell: Cell, span: dict[str, Any]) -> alt.LayerChart:
+    # A logarithm has no place for 0 pairs.
+    shown = frame[frame["pairs"] > 0]
+    base = alt.Chart(shown).encode(
+        x=alt.X(
+            "epsilon:Q", title="ε, the largest gap in scores of a pair (units of the score)", **span
+        ),
+        y=alt.Y(
+            "pairs:Q",
+            title="pairs",
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(values=_decades(shown["pairs"].max()), format="~s"),
+        ),
+        tooltip=[
+            alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
+            alt.Tooltip("pairs:Q", format=","),
+            alt.Tooltip("queries:Q", format=","),
+        ],
+    )
+    layers: list[alt.Chart] = [
+        base.mark_line(color=theme.GREY),
+        base.mark_point(color=theme.GREY, filled=True, size=25, opacity=1),
+    ]
+    if math.isfinite(cell.epsilon):
+        layers.append(theme.reference_line(cell.epsilon, "x", dashed=True))
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=80)
+
+
+def _decades(largest: float) -> list[float]:
+    top = int(math.log10(largest)) + 1 if largest >= 1 else 1
+    return [10.0**power for power in range(top + 1)]

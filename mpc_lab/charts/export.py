@@ -1,0 +1,90 @@
+"""Charts as files that need no network: PNG, SVG, and a page with everything inside."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mpc_lab.charts.theme import AnyChart
+from mpc_lab.errors import MpcError
+
+_KINDS = (".png", ".svg", ".html")
+# No entry of the menu leads to a page on the network.
+_ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
+_EMBED = {"renderer": "svg", "actions": _ACTIONS}
+
+
+class _Inside(json.JSONEncoder):
+    """JSON that may stand in a page: no name from data can end the script it is in."""
+
+    def encode(self, o: Any) -> str:
+        return super().encode(o).replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def save(
+    chart: AnyChart,
+    path: str | os.PathLike[str],
+    *,
+    scale: float = 2.0,
+    background: str | None = None,
+) -> Path:
+    """Write a chart to a file; nothing is fetched, then or when it is opened.
+
+    Parameters
+    ----------
+    chart : altair chart
+    path : path
+        Ends in ``.png``, ``.svg`` or ``.html``.
+    scale : float
+        Pixels of a PNG for each unit of the drawing.
+    background : str, optional
+        A colour. By default white for PNG, and none, which shows the page behind, for the others.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> path = mpc.charts.save(mpc.charts.forest(audit), "forest.svg")  # doctest: +SKIP
+    """
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind not in _KINDS:
+        raise MpcError(
+            f"A chart is saved to a path that ends in {', '.join(_KINDS)}, but {file.name!r} came: "
+            "name the file after one of these."
+        )
+    if background is not None:
+        chart = chart.properties(background=background)
+    if kind == ".png":
+        file.write_bytes(png(chart, scale, background or "white"))
+    else:
+        file.write_text(svg(chart) if kind == ".svg" else page(chart), "utf-8")
+    return file
+
+
+def png(chart: AnyChart, scale: float = 2.0, background: str = "white") -> bytes:
+    """Return a chart drawn as a PNG."""
+    # Half transparent areas lose their colour on a PNG without background.
+    drawn = io.BytesIO()
+    chart.properties(background=background).save(drawn, format="png", scale_factor=scale)
+    return drawn.getvalue()
+
+
+def svg(chart: AnyChart) -> str:
+    """Return a chart drawn as SVG."""
+    drawn = io.StringIO()
+    chart.save(drawn, format="svg")
+    return drawn.getvalue()
+
+
+def page(chart: AnyChart) -> str:
+    """Return a page that draws a chart, with all scripts inside."""
+    return str(chart.to_html(inline=True, embed_options=_EMBED, json_kwds={"cls": _Inside}))

@@ -1,0 +1,200 @@
+"""The gap of every group with its interval and verdict, a column for each scoring rule."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import pandas as pd
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import labels, level_of, plural, with_interval
+from mpc_lab.errors import MpcError
+from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
+from mpc_lab.results.rows import check_label
+from mpc_lab.results.summary import why_not
+from mpc_lab.results.view import Scale
+from mpc_lab.results.wording import between, listing, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_NAMED = 4
+_COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
+
+
+def forest(
+    audit: Audit, pairing_mode: str | None = None, limit: int = 150
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw the gap of every group with its adjusted interval and verdict.
+
+    Groups stand in the order of the summary: findings first, the largest at the top. With several
+    scoring rules each has its column. An interval that leaves the drawing ends in an arrow.
+
+    Parameters
+    ----------
+    audit : Audit
+    pairing_mode : str, optional
+        By default ``matched``, or the first there is.
+    limit : int
+        At most so many groups.
+
+    Returns
+    -------
+    altair chart
+    """
+    if limit < 1:
+        raise MpcError(f"limit must be a number of groups, 1 or more, not {limit!r}.")
+    parts = slices(audit)
+    mode = parts[0].mode if pairing_mode is None else pairing_mode
+    check_label("pairing_mode", mode, sorted({part.mode for part in parts}))
+    parts = [part for part in parts if part.mode == mode]
+    frame, scale = _frame(parts, limit)
+    width = _COLUMNS_WIDE.get(len(parts), 180)
+    step = 18 if len(parts[0].cells) <= 60 else 14
+    layers = _layers(scale, _tolerance(audit)).properties(width=width, height=alt.Step(step))
+    subtitle = _subtitle(audit, parts, limit)
+    if len(parts) == 1:
+        layers = layers.properties(data=frame)
+        return theme.finish(layers, title(parts[0]), subtitle, width + 200)
+    header = alt.Header(title=None, labelFontWeight="bold")
+    column = alt.Column("rule:N", header=header, sort=_by_place("rule_place"))
+    faceted = layers.facet(column=column, data=frame, spacing=14)
+    found = title(parts[0])
+    found = found.replace("No group", "no group", 1) if found.startswith("No group") else found
+    words = f"Under rule {quoted(parts[0].rule)}: {found}"
+    return theme.finish(faceted, words, subtitle, width * min(len(parts), 4) + 160)
+
+
+def title(part: Slice) -> str:
+    """Return the finding of a slice in one sentence."""
+    found = [_named(part.having(verdict), verdict) for verdict in FLAGGED]
+    if any(found):
+        return "; ".join(words for words in found if words)
+    if part.cells and not [c for c in part.cells if c.verdict != "not estimable"]:
+        return "No group could be estimated"
+    return "No group is found undervalued or overvalued"
+
+
+def _named(cells: list[Cell], verdict: str) -> str:
+    if not cells:
+        return ""
+    names = [quoted(cell.group) for cell in cells]
+    if len(names) > _NAMED + 1:
+        return f"{plural(len(names), 'group')} {verdict} ({listing(names, _NAMED)})"
+    return f"{listing(names, _NAMED + 1)} {'is' if len(names) == 1 else 'are'} {verdict}"
+
+
+def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
+    options = settings(audit)
+    used = [cell for part in parts for cell in part.cells if cell.pairs]
+    adjusted = "" if options.get("adjust", "none") == "none" else "adjusted "
+    threshold = f", ε = {between([cell.epsilon for cell in used], '.3g')}" if used else ""
+    lines = [f"Gap with {adjusted}{level_of(audit)} interval, {parts[0].mode} pairs{threshold}"]
+    margin = options.get("tolerance")
+    lines += [f"Shaded: tolerance of ±{margin:g}"] if margin else []
+    total = len(parts[0].cells)
+    lines += [f"The first {limit:,} of {total:,} groups"] if total > limit else []
+    return lines
+
+
+def _tolerance(audit: Audit) -> float:
+    return float(settings(audit).get("tolerance") or 0.0)
+
+
+def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, Scale]:
+    order = [cell.group for cell in parts[0].cells[:limit]]
+    shown = dict(zip(order, labels(order), strict=True))
+    cells = [[cell for cell in part.cells if cell.group in shown] for part in parts]
+    scale = Scale.around(cell for column in cells for cell in column)
+    rules = labels(part.rule for part in parts)
+    rows = [
+        {
+            "group": shown[cell.group],
+            "place": order.index(cell.group),
+            "rule": rules[k],
+            "rule_place": k,
+            **_row(cell, scale),
+        }
+        for k, column in enumerate(cells)
+        for cell in column
+    ]
+    return pd.DataFrame(rows), scale
+
+
+def _row(cell: Cell, scale: Scale) -> dict[str, Any]:
+    nan = math.nan
+    known = math.isfinite(cell.estimate)
+    inside = known and scale.low <= cell.estimate <= scale.high
+    left, right = cell.low < scale.low, cell.high > scale.high
+    reason = why_not(cell) if cell.verdict == "not estimable" else cell.reason
+    return {
+        "verdict": cell.verdict,
+        "reason": reason or "–",
+        "gap": cell.estimate,
+        "dot": cell.estimate if inside else nan,
+        "low": max(cell.low, scale.low) if known else nan,
+        "high": min(cell.high, scale.high) if known else nan,
+        "cut_left": scale.low if left else nan,
+        "cut_right": scale.high if right else nan,
+        "missing_at": nan if known else 0.0,
+        "missing": "" if known else "not estimable",
+        "interval": with_interval(cell.estimate, cell.low, cell.high),
+        "pairs": cell.pairs,
+        "queries": cell.queries,
+        "effective": cell.effective,
+        "epsilon": cell.epsilon,
+    }
+
+
+def _by_place(field: str) -> alt.EncodingSortField:
+    return alt.EncodingSortField(field, op="min")
+
+
+def _layers(scale: Scale, tolerance: float) -> alt.LayerChart:
+    margin = 0.04 * (scale.high - scale.low)
+    domain = alt.Scale(domain=[scale.low - margin, scale.high + margin], nice=False)
+    axis = alt.X(
+        "low:Q", title="gap (units of the outcome)", scale=domain, axis=alt.Axis(grid=True)
+    )
+    colour = theme.verdict_colour(title="verdict")
+    # No data of their own: a layer that has some is not parted by a facet.
+    base = alt.Chart().encode(
+        y=alt.Y("group:N", title=None, sort=_by_place("place"), axis=alt.Axis(grid=False)),
+        tooltip=_tooltip(),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(x=axis, x2="high:Q", color=colour)
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="dot:Q", color=colour, shape=theme.verdict_shape(title="verdict")
+    )
+    left, right = (
+        base.mark_point(shape=f"triangle-{way}", filled=True, size=45, opacity=1).encode(
+            x=f"cut_{way}:Q", color=colour
+        )
+        for way in ("left", "right")
+    )
+    words = base.mark_text(color=theme.GREY, fontStyle="italic", align="left", dx=6).encode(
+        x="missing_at:Q", text="missing:N"
+    )
+    pieces = [theme.zero_line("x"), bars, left, right, dots, words]
+    if tolerance:
+        ends = [max(-tolerance, scale.low - margin), min(tolerance, scale.high + margin)]
+        shade = alt.Chart(pd.DataFrame({"from": ends[:1], "to": ends[1:]}))
+        shade = shade.mark_rect(color=theme.GREY, opacity=0.22).encode(x="from:Q", x2="to:Q")
+        pieces.insert(0, shade)
+    return theme.layered(*pieces)
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("group:N"),
+        alt.Tooltip("rule:N", title="scoring rule"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("reason:N"),
+        alt.Tooltip("interval:N", title="gap and interval"),
+        alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
+        alt.Tooltip("pairs:Q", format=","),
+        alt.Tooltip("queries:Q", format=","),
+        alt.Tooltip("effective:Q", title="effective clusters", format=",.1f"),
+    ]

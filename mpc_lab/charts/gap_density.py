@@ -1,0 +1,119 @@
+"""How the score gaps of a group's pairs are spread near 0."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import altair as alt
+import pandas as pd
+import xarray as xr
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import find_cell, of_rule
+from mpc_lab.results.reading import Cell
+from mpc_lab.results.wording import percent, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+
+def gap_density(
+    audit: Audit,
+    group: str,
+    scoring_rule: str = "baseline",
+    pairing_mode: str = "matched",
+    bandwidth: float | None = None,
+) -> alt.LayerChart:
+    """Draw the density of score gaps up to the bandwidth of the limit ε → 0, with ε marked.
+
+    Ties, at a gap of exactly 0, are no part of the density; the title gives their share.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group, scoring_rule, pairing_mode : str
+        The cell.
+    bandwidth : float, optional
+        As in :meth:`mpc_lab.Audit.limit`.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    cell = find_cell(audit, group, scoring_rule, pairing_mode)
+    found = audit.limit(group, scoring_rule, pairing_mode, bandwidth)
+    width = float(found["bandwidth"])
+    frame = _frame(found, width)
+    lines = [
+        f"{of_rule(scoring_rule, pairing_mode).capitalize()}; {int(found['n_pairs']):,} pairs "
+        f"up to the bandwidth of {width:.3g}"
+    ]
+    if math.isfinite(float(found["density_at_zero"])):
+        lines.append(f"Dot: density at 0, {float(found['density_at_zero']):.3g} per unit of score")
+    if math.isfinite(cell.epsilon) and cell.epsilon <= width:
+        lines[-1] += f"; dashed: ε = {cell.epsilon:.3g}"
+    return theme.finish(_layers(frame, found, cell, width), _title(found, frame, group), lines)
+
+
+def _frame(found: xr.Dataset, width: float) -> pd.DataFrame:
+    middle = found["gap"].values
+    half = width / (2 * max(len(middle), 1))
+    frame = pd.DataFrame({"from": middle - half, "to": middle + half})
+    frame["density"] = found["gap_density"].values
+    frame["pairs"] = found["gap_count"].values
+    frame["floor"] = 0.0
+    return frame.dropna()
+
+
+def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
+    who = f"Score gaps of group {quoted(group)}"
+    ties = float(found["tie_share"])
+    if frame.empty or frame["pairs"].sum() == 0:
+        return f"{who}: there is no untied pair near 0"
+    first = float(found["density_at_zero"]) / float(frame["density"].mean())
+    many = (
+        f"; {percent(float(f'{ties:.2g}'))} of the pairs are ties"
+        if ties > 0
+        else "; no pair is tied"
+    )
+    if not math.isfinite(first):
+        return f"{who}: the density at 0 is not known{many}"
+    if 0.8 <= first <= 1.25:
+        return f"{who} are about as dense at 0 as up to the bandwidth{many}"
+    return f"{who} are {first:.2g} times as dense at 0 as up to the bandwidth{many}"
+
+
+def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) -> alt.LayerChart:
+    x_title, y_title = "gap in scores of a pair (units of the score)", "density (1 / unit of score)"
+    bars = (
+        alt.Chart(frame)
+        .mark_rect(color=theme.SERIES[2], opacity=0.55)
+        .encode(
+            x=alt.X("from:Q", title=x_title, scale=alt.Scale(nice=False, domainMin=0)),
+            x2="to:Q",
+            y=alt.Y("floor:Q", title=y_title),
+            y2="density:Q",
+            tooltip=[
+                alt.Tooltip("from:Q", title="gap from", format=".3g"),
+                alt.Tooltip("to:Q", title="gap to", format=".3g"),
+                alt.Tooltip("density:Q", format=".3g"),
+                alt.Tooltip("pairs:Q", format=","),
+            ],
+        )
+    )
+    layers = [bars]
+    at_zero = float(found["density_at_zero"])
+    if math.isfinite(at_zero):
+        dot = alt.Chart(pd.DataFrame({"from": [0.0], "density": [at_zero]}))
+        layers.append(
+            dot.mark_point(filled=True, size=90, color=theme.UNDERVALUED, opacity=1).encode(
+                x=alt.X("from:Q", title=x_title),
+                y=alt.Y("density:Q", title=y_title),
+                tooltip=[alt.Tooltip("density:Q", title="density at 0", format=".3g")],
+            )
+        )
+    if math.isfinite(cell.epsilon) and cell.epsilon <= width:
+        layers.append(theme.reference_line(cell.epsilon, "x", dashed=True))
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=220)

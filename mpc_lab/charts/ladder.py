@@ -1,0 +1,124 @@
+"""The standard error of every group by what is taken as independent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import labels, of_rule
+from mpc_lab.errors import MpcError
+from mpc_lab.results.reading import settings
+from mpc_lab.results.rows import check_label
+from mpc_lab.results.wording import between
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_MEANING = {
+    "naive": "naive: pairs independent",
+    "query": "by query",
+    "item": "by item",
+    "union": "by query and item",
+}
+
+
+def ladder(
+    audit: Audit,
+    scoring_rule: str = "baseline",
+    pairing_mode: str = "matched",
+    limit: int = 60,
+) -> alt.LayerChart:
+    """Draw the standard error of every group under each variance family.
+
+    Parameters
+    ----------
+    audit : Audit
+    scoring_rule, pairing_mode : str
+    limit : int
+        At most so many groups, those with the largest standard error used.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    if limit < 1:
+        raise MpcError(f"limit must be a number of groups, 1 or more, not {limit!r}.")
+    for dim, name in (("scoring_rule", scoring_rule), ("pairing_mode", pairing_mode)):
+        check_label(dim, name, audit.headline[dim].values.tolist())
+    frame = _frame(audit, scoring_rule, pairing_mode, limit)
+    used = str(settings(audit).get("cluster", ""))
+    lines = [f"{of_rule(scoring_rule, pairing_mode).capitalize()}; the audit uses cluster '{used}'"]
+    total = len(audit.groups)
+    lines += [f"The {limit:,} of {total:,} groups with the largest"] if total > limit else []
+    return theme.finish(_layers(frame), _title(frame, used), lines)
+
+
+def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
+    cells = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
+    errors = cells["std_error_by"].transpose("group", "variance")
+    families = [one for one in errors["variance"].values.tolist() if one in _MEANING]
+    own = cells["std_error"].values
+    order = np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable")[:limit]
+    shown = labels(audit.groups[k] for k in order)
+    values = errors.sel(variance=families).values
+    rows = [
+        {
+            "group": shown[place],
+            "place": place,
+            "family": _MEANING[family],
+            "std_error": float(values[k, f]),
+            "used": float(own[k]),
+            "times": float(own[k] / values[k, f]) if values[k, f] > 0 else float("nan"),
+            "pairs": int(cells["n_pairs"].values[k]),
+        }
+        for place, k in enumerate(order)
+        for f, family in enumerate(families)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _title(frame: pd.DataFrame, used: str) -> str:
+    naive = frame.loc[frame["family"] == _MEANING["naive"], "times"].dropna()
+    naive = naive[np.isfinite(naive)]
+    if naive.empty:
+        return "No standard error could be estimated"
+    times = between([round(float(value), 2) for value in naive], ".3g")
+    if used == "naive":
+        return "The standard errors take pairs as independent, which they are not"
+    return f"The standard errors are {times} times those of pairs taken as independent"
+
+
+def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+    y = alt.Y(
+        "group:N",
+        title=None,
+        sort=alt.EncodingSortField("place", op="min"),
+        axis=alt.Axis(grid=False),
+    )
+    base = alt.Chart(frame).encode(y=y)
+    names = list(_MEANING.values())
+    colours = alt.Scale(domain=names, range=[theme.GREY, *theme.SERIES[2:4], theme.SERIES[4]])
+    shapes = alt.Scale(domain=names, range=["cross", "circle", "square", "diamond"])
+    title = "standard error of the gap (units of the outcome)"
+    spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
+        x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True)),
+        x2="max(std_error):Q",
+    )
+    dots = base.mark_point(filled=True, size=60, opacity=0.9).encode(
+        x=alt.X("std_error:Q", title=title),
+        color=alt.Color("family:N", title="clustered", scale=colours),
+        shape=alt.Shape("family:N", title="clustered", scale=shapes),
+        tooltip=[
+            alt.Tooltip("group:N"),
+            alt.Tooltip("family:N", title="clustered"),
+            alt.Tooltip("std_error:Q", title="standard error", format=".3g"),
+            alt.Tooltip("used:Q", title="the one used", format=".3g"),
+            alt.Tooltip("pairs:Q", format=","),
+        ],
+    )
+    used = base.mark_tick(thickness=2.5, size=15, color=theme.GREY).encode(x="used:Q")
+    return theme.layered(spans, used, dots).properties(width=460, height=alt.Step(18))

@@ -1,0 +1,131 @@
+"""Whether the two sides of the pairs are alike in other things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import find_cell, labels, level_of, of_rule, plural, signed, with_interval
+from mpc_lab.results.wording import listing, number, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_BEFORE, _WITHIN = "all rows", "inside the pairs"
+_SIDES = {_BEFORE: "before", _WITHIN: "within"}
+_LARGE = 0.1
+
+
+def love(
+    audit: Audit,
+    group: str,
+    covariates: str | Sequence[str] | Mapping[str, ArrayLike] = (),
+    scoring_rule: str = "baseline",
+    pairing_mode: str = "matched",
+) -> alt.LayerChart:
+    """Draw the standardised differences of covariates between the group and the others.
+
+    Before pairing, over all rows, and inside the pairs with their intervals. Beyond ±0.1 standard
+    deviations a difference is commonly called large. Position in the list is always among them: in
+    ``matched`` pairs the group's item stands lower by construction.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group : str
+    covariates
+        As in :meth:`mpc_lab.Audit.balance`.
+    scoring_rule, pairing_mode : str
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    cell = find_cell(audit, group, scoring_rule, pairing_mode)
+    found = audit.balance(covariates, group, scoring_rule, pairing_mode, permutations=0).sel(
+        group=group
+    )
+    frame = pd.DataFrame({"covariate": labels(found["covariate"].values.tolist())})
+    own = {
+        "within": "difference",
+        "low": "ci_low",
+        "high": "ci_high",
+        "before": "difference_before",
+    }
+    for shown, name in own.items():
+        frame[shown] = found[name].values
+    frame["place"] = frame["within"].abs().rank(ascending=False, method="first")
+    rows = frame[["within", "low", "high"]].itertuples(index=False)
+    frame["interval"] = [with_interval(*map(float, row)) for row in rows]
+    lines = [
+        f"Standardised differences with {level_of(audit)} interval; "
+        f"{of_rule(scoring_rule, pairing_mode)}; ε = {cell.epsilon:.3g}",
+        "Dashed: ±0.1. In matched pairs the group's item stands lower by construction.",
+    ]
+    lines[1] = lines[1] if pairing_mode == "matched" else "Dashed: ±0.1."
+    return theme.finish(_layers(frame), _title(frame, group), lines)
+
+
+def _title(frame: pd.DataFrame, group: str) -> str:
+    who = f"pairs of group {quoted(group)}"
+    known = frame[np.isfinite(frame["within"])]
+    if known.empty:
+        return f"Nothing can be compared inside the {who}"
+    large = known[known["within"].abs() > _LARGE].sort_values("place")
+    count = plural(len(known), "covariate")
+    if large.empty:
+        return f"Inside the {who} all of {count} are within 0.1 standard deviations"
+    rows = large.itertuples(index=False)
+    named = [f"{quoted(row.covariate)} {signed(number(float(row.within), 2))}" for row in rows]
+    return (
+        f"Inside the {who} {len(large)} of {count} differ by more than 0.1 standard deviations: "
+        f"{listing(named, 3)}"
+    )
+
+
+def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+    title = "difference, group less others (standard deviations)"
+    tooltip = [
+        alt.Tooltip("covariate:N"),
+        alt.Tooltip("interval:N", title=_WITHIN),
+        alt.Tooltip("before:Q", title=_BEFORE, format=".3f"),
+    ]
+    y = alt.Y(
+        "covariate:N",
+        title=None,
+        sort=alt.EncodingSortField("place", op="min"),
+        axis=alt.Axis(grid=False),
+    )
+    base = alt.Chart(frame).encode(y=y, tooltip=tooltip)
+    names = list(_SIDES)
+    legend = alt.Legend(title=None, orient="bottom", direction="horizontal")
+    colours = alt.Scale(domain=names, range=[theme.GREY, theme.SERIES[2]])
+    shapes = alt.Scale(domain=names, range=["diamond", "circle"])
+
+    sides = [frame.assign(over=words, value=frame[of]) for words, of in _SIDES.items()]
+    dots = base.properties(data=pd.concat(sides, ignore_index=True)).mark_point(
+        filled=True, size=70, opacity=1
+    )
+    dots = dots.encode(
+        x=alt.X(
+            "value:Q",
+            title=title,
+            axis=alt.Axis(grid=True),
+            scale=alt.Scale(nice=False, padding=12),
+        ),
+        color=alt.Color("over:N", scale=colours, legend=legend),
+        shape=alt.Shape("over:N", scale=shapes, legend=legend),
+    )
+    bars = base.mark_rule(strokeWidth=2, color=theme.SERIES[2]).encode(
+        x=alt.X("low:Q", title=title), x2="high:Q"
+    )
+    marks = [theme.reference_line(at, "x", dashed=True) for at in (-_LARGE, _LARGE)]
+    layers = [theme.zero_line("x"), *marks, bars, dots]
+    return theme.layered(*layers).properties(width=440, height=alt.Step(22))

@@ -1,0 +1,160 @@
+"""What each scoring rule does to a group's gap and to the lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import labels, level_of, plural, with_interval
+from mpc_lab.results.rows import check_label
+from mpc_lab.results.wording import quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_WITH_INTERVALS = 3
+_NAMED = 25
+
+
+def mpc_ndcg(
+    audit: Audit, group: str | None = None, pairing_mode: str = "matched"
+) -> alt.LayerChart:
+    """Draw the gap of each group under each rule against the change of NDCG that the rule brings.
+
+    Lines lead from the baseline to the other rules of a group. Intervals are drawn for up to three
+    groups. Where outcomes below 0 rule NDCG out, DCG stands in its place.
+
+    Parameters
+    ----------
+    audit : Audit
+    group : str, optional
+        Only this group.
+    pairing_mode : str
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    check_label("pairing_mode", pairing_mode, audit.headline["pairing_mode"].values.tolist())
+    if group is not None:
+        check_label("group", group, audit.groups)
+    names = audit.groups if group is None else (group,)
+    changes = audit.objective["ndcg_change"].sel(group=list(names)).values
+    measure = "dcg" if np.isnan(changes).all() else "ndcg"
+    frame = _frame(audit, names, pairing_mode, measure)
+    chart = _layers(frame, measure.upper(), len(names) <= _WITH_INTERVALS)
+    drawn = (
+        f"{level_of(audit)} intervals" if len(names) <= _WITH_INTERVALS else "Intervals on hover"
+    )
+    lines = [f"{drawn}; {pairing_mode} pairs; change against the logged scores, query by query"]
+    return theme.finish(chart, _title(frame, names, measure.upper()), lines)
+
+
+def _frame(audit: Audit, names: tuple[str, ...], mode: str, measure: str) -> pd.DataFrame:
+    rules = sorted(audit.headline["scoring_rule"].values.tolist(), key=lambda r: r != "baseline")
+    shown, rule_names = labels(names), labels(rules)
+    rows: list[dict[str, Any]] = []
+    for g, group in enumerate(names):
+        for r, rule in enumerate(rules):
+            cell = audit.headline.sel(group=group, scoring_rule=rule, pairing_mode=mode)
+            worth = audit.objective.sel(group=group, scoring_rule=rule)
+            numbers = {
+                "gap": cell["estimate"],
+                "low": cell["ci_low_adjusted"],
+                "high": cell["ci_high_adjusted"],
+                "change": worth[f"{measure}_change"],
+                "change_low": worth[f"{measure}_change_low"],
+                "change_high": worth[f"{measure}_change_high"],
+                "objective": worth[measure],
+            }
+            row = {key: float(value) for key, value in numbers.items()}
+            verdict = str(cell["verdict"].item())
+            start = rows[-r] if r else row
+            row |= {"start_change": start["change"], "start_gap": start["gap"]}
+            place = {"group": shown[g], "rule": rule_names[r], "rule_place": r}
+            rows.append({**place, "verdict": verdict, **row})
+    frame = pd.DataFrame(rows)
+    for words, ends in (
+        ("interval", ["gap", "low", "high"]),
+        ("change_words", ["change", "change_low", "change_high"]),
+    ):
+        found = frame[ends].itertuples(index=False)
+        frame[words] = [with_interval(*map(float, row)) for row in found]
+    return frame
+
+
+def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
+    others = frame[frame["rule_place"] > 0]
+    if others.empty:
+        return f"Only one rule was audited: there is no change of {measure} to set against the gap"
+    best = others.groupby("rule_place")["change"].mean().idxmax()
+    part = others[others["rule_place"] == best]
+    rule = quoted(part["rule"].iloc[0])
+    if len(names) == 1:
+        row, base = part.iloc[0], frame.iloc[0]
+        return (
+            f"Rule {rule} changes {measure} by {row['change_words']}; the gap of group "
+            f"{quoted(names[0])} goes from {base['interval']} to {row['interval']}"
+        )
+    up, down = int((part["change_low"] > 0).sum()), int((part["change_high"] < 0).sum())
+    return (
+        f"Rule {rule} does best by {measure}: it raises it for {up} of "
+        f"{plural(len(names), 'group')} and lowers it for {down}"
+    )
+
+
+def _layers(frame: pd.DataFrame, measure: str, intervals: bool) -> alt.LayerChart:
+    x_title = f"change of {measure} against the logged scores"
+    y_title = "gap (units of the outcome)"
+    scale = alt.Scale(zero=False)
+    base = alt.Chart(frame).encode(
+        x=alt.X("change:Q", title=x_title, scale=scale), y=alt.Y("gap:Q", title=y_title)
+    )
+    rules = frame.sort_values("rule_place")["rule"].drop_duplicates().tolist()
+    colour = alt.Color("rule:N", title="scoring rule", scale=_scale(rules, theme.SERIES))
+    shape = alt.Shape("rule:N", title="scoring rule", scale=_scale(rules, theme.SHAPES))
+    spokes = base.mark_rule(opacity=0.5, strokeWidth=1, strokeDash=[3, 2])
+    layers = [
+        theme.zero_line("y"),
+        theme.zero_line("x"),
+        spokes.encode(x2="start_change:Q", y2="start_gap:Q"),
+    ]
+    if intervals:
+        bars = base.mark_rule(strokeWidth=1.5, opacity=0.8).encode(color=colour)
+        layers.append(bars.encode(y=alt.Y("low:Q", title=y_title), y2="high:Q"))
+        layers.append(bars.encode(x=alt.X("change_low:Q", title=x_title), x2="change_high:Q"))
+    tooltip = [
+        alt.Tooltip("group:N"),
+        alt.Tooltip("rule:N", title="scoring rule"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("interval:N", title="gap and interval"),
+        alt.Tooltip("change_words:N", title=f"change of {measure}"),
+        alt.Tooltip("objective:Q", title=measure, format=".4f"),
+    ]
+    layers.append(
+        base.mark_point(filled=True, size=75, opacity=1).encode(
+            color=colour, shape=shape, tooltip=tooltip
+        )
+    )
+    starts = frame[frame["rule_place"] == 0]
+    if 1 < len(starts) <= _NAMED:
+        layers.append(_names(starts, x_title, y_title))
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT + 60)
+
+
+def _scale(names: list[str], values: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=names, range=[values[k % len(values)] for k in range(len(names))])
+
+
+def _names(starts: pd.DataFrame, x_title: str, y_title: str) -> alt.Chart:
+    """Write the name of each group beside the rule that its others are compared with."""
+    words = alt.Chart(starts).mark_text(align="right", dx=-8, dy=-7, fontSize=10, limit=120)
+    made: alt.Chart = words.encode(
+        x=alt.X("change:Q", title=x_title), y=alt.Y("gap:Q", title=y_title), text="group:N"
+    )
+    return made

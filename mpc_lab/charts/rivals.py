@@ -1,0 +1,168 @@
+"""MPC beside the rival measures of a group, on one scale."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import level_of, with_interval
+from mpc_lab.results.rows import check_label
+from mpc_lab.results.wording import number, quoted
+from mpc_lab.terminal import plain
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_CLAMP = 6.0
+_SAYS = ("undervalued", "favoured", "flagged", "not flagged", "cannot tell")
+_COLOURS = (theme.UNDERVALUED, theme.OVERVALUED, "#c0699b", theme.GREY, theme.GREY)
+_SHAPES = ("triangle-up", "triangle-down", "diamond", "circle", "cross")
+
+
+def rivals(audit: Audit, group: str, k: int = 10) -> alt.LayerChart:
+    """Draw MPC and the rival measures of a group, each from its own neutral value.
+
+    The measures have different units, so each interval is drawn in half-widths of itself around the
+    measure's neutral value: an interval that leaves out 0 leaves out the neutral value. One-sided
+    tests flag by their p-value. The numbers in their own units stand at the right; the chart's
+    description, which screen readers speak, says why the measures disagree.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group : str
+    k : int
+        Places at the top, for Skew@k.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    check_label("group", group, audit.groups)
+    found = audit.compare([group], k).sel(group=group)
+    frame = _frame(found)
+    lines = [
+        f"{level_of(audit)} intervals, in half-widths, around each measure's neutral value; "
+        "numbers in their own units",
+        f"Cut at ±{_CLAMP:g}; audit.compare() says why the measures disagree",
+    ]
+    chart = theme.finish(_layers(frame), _title(frame, group), lines, 640)
+    return chart.properties(description=plain(found["explanation"].item()))
+
+
+def _frame(found: xr.Dataset) -> pd.DataFrame:
+    rows = []
+    for place, measure in enumerate(found["measure"].values.tolist()):
+        one = found.sel(measure=measure)
+        estimate, low, high, null = (
+            float(one[name]) for name in ("estimate", "ci_low", "ci_high", "null")
+        )
+        half = (high - low) / 2
+        can_scale = math.isfinite(half) and half > 0 and math.isfinite(null)
+        scaled = [(v - null) / half if can_scale else math.nan for v in (estimate, low, high)]
+        numbers = with_interval(estimate, low, high) if math.isfinite(estimate) else "–"
+        if math.isfinite(null) and null:
+            numbers += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
+        row = {"measure": _name(measure), "place": place, "numbers": numbers}
+        row |= {"at": _clamped(scaled[0]), "low": _clamped(scaled[1]), "high": _clamped(scaled[2])}
+        says = _says(one, null)
+        row |= {"says": says, "p_value": float(one["p_value"]), "left": -_CLAMP}
+        row["compares"] = (
+            f"{one['compares_scores'].item()} scores, {one['compares_queries'].item()} queries, "
+            f"{one['compares_looks_at'].item()}"
+        )
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _clamped(value: float) -> float:
+    return float(np.clip(value, -_CLAMP, _CLAMP)) if not math.isnan(value) else math.nan
+
+
+def _says(one: xr.Dataset, null: float) -> str:
+    p_value = float(one["p_value"])
+    known = math.isfinite(p_value) or (math.isfinite(null) and math.isfinite(float(one["ci_low"])))
+    if not known:
+        return "cannot tell"
+    if not bool(one["flagged"]):
+        return "not flagged"
+    return str(one["says"].item()) or "flagged"
+
+
+def _name(measure: str) -> str:
+    return "MPC" if measure == "mpc" else measure.replace("_", " ")
+
+
+def _title(frame: pd.DataFrame, group: str) -> str:
+    own, others = frame["says"].iloc[0], frame["says"].iloc[1:]
+    others = others[others != "cannot tell"]
+    who = f"group {quoted(group)}"
+    if own == "cannot tell":
+        start = f"MPC cannot be estimated for {who}"
+    elif own == "not flagged":
+        start = f"MPC does not flag {who}"
+    else:
+        start = f"MPC calls {who} {'overvalued' if own == 'favoured' else own}"
+    counts = [
+        (int((others == said).sum()), words)
+        for said, words in (
+            ("undervalued", "call it undervalued"),
+            ("favoured", "call it favoured"),
+            ("flagged", "flag it without a direction"),
+            ("not flagged", "do not flag it"),
+        )
+    ]
+    said = ", ".join(f"{count} {words}" for count, words in counts if count)
+    return f"{start}; of {len(others)} other measures {said}" if said else start
+
+
+def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+    colour = alt.Color(
+        "says:N",
+        title=None,
+        scale=alt.Scale(domain=list(_SAYS), range=list(_COLOURS)),
+        legend=alt.Legend(orient="bottom", direction="horizontal"),
+    )
+    shape = alt.Shape(
+        "says:N",
+        title=None,
+        scale=alt.Scale(domain=list(_SAYS), range=list(_SHAPES)),
+        legend=alt.Legend(orient="bottom", direction="horizontal"),
+    )
+    tooltip = [
+        alt.Tooltip("measure:N"),
+        alt.Tooltip("says:N", title="says"),
+        alt.Tooltip("numbers:N", title="estimate"),
+        alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
+        alt.Tooltip("compares:N"),
+    ]
+    base = alt.Chart(frame).encode(
+        y=alt.Y(
+            "measure:N",
+            title=None,
+            sort=alt.EncodingSortField("place", op="min"),
+            axis=alt.Axis(grid=False),
+        ),
+        tooltip=tooltip,
+    )
+    title = "distance from the neutral value (half-widths of the interval)"
+    scale = alt.Scale(domain=[-_CLAMP, _CLAMP], nice=False)
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=title, scale=scale, axis=alt.Axis(grid=True)),
+        x2="high:Q",
+        color=colour,
+    )
+    dots = base.mark_point(filled=True, size=65, opacity=1).encode(
+        x=alt.X("at:Q", title=title), color=colour, shape=shape
+    )
+    numbers = base.mark_text(align="left", dx=8).encode(x=alt.value(400), text="numbers:N")
+    return theme.layered(theme.zero_line("x"), bars, dots, numbers).properties(
+        width=400, height=alt.Step(20)
+    )

@@ -1,0 +1,162 @@
+"""The look all charts share: colours, type, and the words above a chart.
+
+The background is transparent, and every colour has contrast on white and on near black, so that
+one picture serves light and dark pages. Colours are those of the notebook view and of Okabe and
+Ito's palette; a shape, a dash or a word always says the same again.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import altair as alt
+import pandas as pd
+
+AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
+Kind = TypeVar("Kind", alt.Chart, alt.LayerChart, alt.FacetChart, alt.VConcatChart)
+
+GREY = "#7a7a7a"
+UNDERVALUED, OVERVALUED = "#c8601a", "#2f7fd1"
+SERIES = ("#2f7fd1", "#c8601a", "#009e73", "#c0699b", "#a08a00", "#7a7a7a")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+VERDICTS = {
+    "undervalued": (UNDERVALUED, "triangle-up"),
+    "overvalued": (OVERVALUED, "triangle-down"),
+    "within tolerance": ("#009e73", "square"),
+    "inconclusive": (GREY, "circle"),
+    "not estimable": (GREY, "cross"),
+}
+WIDTH, HEIGHT = 540, 260
+_FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
+_TITLE_CHARACTER, _SUBTITLE_CHARACTER = 7.6, 6.1
+
+
+def finish(chart: Kind, title: str, subtitle: Sequence[str], width: int = WIDTH) -> Kind:
+    """Return a chart with its finding above it and the theme on it.
+
+    Parameters
+    ----------
+    chart : altair chart
+    title : str
+        The finding, in one sentence; plain text.
+    subtitle : list of str
+        What is drawn: interval, level, threshold; a new line each.
+    width : int
+        Width of the drawing in pixels, which the words are broken to.
+    """
+    heading = alt.TitleParams(
+        text=_broken([title], width / _TITLE_CHARACTER),
+        subtitle=_broken(subtitle, width / _SUBTITLE_CHARACTER),
+        anchor="start",
+        frame="bounds",
+        offset=12,
+    )
+    made = chart.properties(
+        title=heading,
+        description=" ".join([title, *subtitle]),
+        background="transparent",
+        autosize=alt.AutoSizeParams(type="pad", resize=True),
+    )
+    themed: Kind = made.configure(**_config())
+    return themed
+
+
+def _broken(lines: Sequence[str], width: float) -> list[str]:
+    wide = max(int(width), 40)
+    return [part for line in lines if line for part in textwrap.wrap(line, wide)]
+
+
+def _config() -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "labelColor": GREY,
+        "titleColor": GREY,
+        "labelFont": _FONT,
+        "titleFont": _FONT,
+    }
+    return {
+        "font": _FONT,
+        "padding": 10,
+        "view": alt.ViewConfig(stroke=None),
+        "title": alt.TitleConfig(
+            color=GREY, subtitleColor=GREY, fontSize=14, fontWeight="bold", subtitleFontSize=11.5
+        ),
+        "axis": alt.AxisConfig(
+            **words,
+            domainColor=GREY,
+            tickColor=GREY,
+            gridColor=GREY,
+            gridOpacity=0.18,
+            labelFontSize=11,
+            titleFontSize=11.5,
+            titleFontWeight="normal",
+            labelLimit=220,
+        ),
+        "legend": alt.LegendConfig(
+            **words, labelFontSize=11, titleFontSize=11.5, titleFontWeight="normal", labelLimit=200
+        ),
+        "header": alt.HeaderConfig(**words, labelFontSize=11.5, titleFontSize=11.5, labelLimit=200),
+        "text": alt.MarkConfig(color=GREY, fontSize=11),
+        "rule": alt.MarkConfig(color=GREY),
+    }
+
+
+def layered(*marks: Any) -> alt.LayerChart:
+    """Return marks on top of each other, the last one uppermost."""
+    return alt.LayerChart(layer=list(marks))
+
+
+def stacked(*panels: alt.LayerChart, spacing: int = 10) -> alt.VConcatChart:
+    """Return panels below each other on one horizontal scale."""
+    made: alt.VConcatChart = alt.vconcat(*panels, spacing=spacing).resolve_scale(x="shared")
+    return made
+
+
+def zero_line(axis: str = "y") -> alt.Chart:
+    """Return a line where there is no gap."""
+    return reference_line(0.0, axis)
+
+
+def reference_line(value: float, axis: str, dashed: bool = False) -> alt.Chart:
+    """Return a grey line across the drawing at a value of the axis ``x`` or ``y``."""
+    channel = {axis: alt.datum(value)}
+    mark = alt.Chart(pd.DataFrame({"one": [1]})).mark_rule(
+        color=GREY, strokeDash=[4, 3] if dashed else [1, 0], strokeWidth=1.2
+    )
+    line: alt.Chart = mark.encode(**channel)
+    return line
+
+
+def verdict_colour(**options: Any) -> alt.Color:
+    """Return the colour of verdicts, from a column ``verdict``."""
+    colours = [colour for colour, _ in VERDICTS.values()]
+    scale = alt.Scale(domain=list(VERDICTS), range=colours)
+    return alt.Color("verdict:N", scale=scale, **options)
+
+
+def verdict_shape(**options: Any) -> alt.Shape:
+    """Return the shape of verdicts, from a column ``verdict``."""
+    shapes = [shape for _, shape in VERDICTS.values()]
+    scale = alt.Scale(domain=list(VERDICTS), range=shapes)
+    return alt.Shape("verdict:N", scale=scale, **options)
+
+
+def threshold_axis(largest: float, smallest: float, room: float = 0.0) -> dict[str, Any]:
+    """Return scale and axis for thresholds, which are spread over decades and may be 0.
+
+    ``room`` is the space left of 0, as a multiple of the smallest threshold.
+    """
+    at = 10.0**-12
+    values = [0.0]
+    while at <= largest * 1.001:
+        if at >= smallest * 0.999:
+            values.append(float(f"{at:.3g}"))
+        at *= 10
+    if largest > 1.5 * values[-1]:
+        values.append(float(f"{largest:.2g}"))
+    scale = alt.Scale(
+        type="symlog", constant=smallest, domain=[-room * smallest, largest], nice=False
+    )
+    axis = alt.Axis(values=values, format="~g", grid=True, labelOverlap=True)
+    return {"scale": scale, "axis": axis}

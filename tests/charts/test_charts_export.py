@@ -1,0 +1,34 @@
+"""Charts as files."""
+
+from __future__ import annotations
+
+import pytest
+from drawn import HOSTILE
+
+import mpc_lab as mpc
+from mpc_lab import charts
+
+
+def test_png_and_svg_are_written(audit, tmp_path):
+    chart = charts.forest(audit)
+    png = charts.save(chart, tmp_path / "a.png", scale=1)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert charts.save(chart, str(tmp_path / "a.SVG")).read_text("utf-8").startswith("<svg")
+
+
+def test_a_page_has_its_scripts_inside_and_no_name_ends_them(hostile, tmp_path):
+    text = charts.save(charts.forest(hostile), tmp_path / "a.html").read_text("utf-8")
+    assert len(text) > 500_000
+    assert "<script src" not in text
+    assert HOSTILE[0] not in text
+    assert "\\u003c/script\\u003e\\u003cscript\\u003ealert(1)" in text
+
+
+def test_a_background_can_be_given(audit, tmp_path):
+    path = charts.save(charts.ladder(audit), tmp_path / "a.svg", background="#123456")
+    assert "#123456" in path.read_text("utf-8")
+
+
+def test_another_ending_is_refused(audit, tmp_path):
+    with pytest.raises(mpc.MpcError, match=r"\.png, \.svg, \.html, but 'a\.bmp' came"):
+        charts.save(charts.forest(audit), tmp_path / "a.bmp")
