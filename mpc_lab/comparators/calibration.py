@@ -6,6 +6,7 @@ No query matching: items of all queries are compared. The synthetic example fool
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +23,16 @@ BINS = 20
 CONDITIONS = Conditions(scores="binned", queries="all", looks_at="outcomes")
 
 
+_BINS_AT_MOST = 1_000
+
+
 def score_bins(scores: FloatArray, bins: int = BINS) -> IntArray:
     """Return the bin of each row: `bins` bins of equal counts, but tied scores stay together.
 
     Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows lie at or below.
     """
-    if bins < 1:
-        raise MpcError(f"bins must be a whole number of at least 1, but {bins!r} came.")
+    if not isinstance(bins, Integral) or not 1 <= bins <= _BINS_AT_MOST:
+        raise MpcError(f"bins must be a whole number from 1 to {_BINS_AT_MOST}, but {bins!r} came.")
     n = len(scores)
     last = np.array([-(-(b + 1) * n // bins) - 1 for b in range(bins - 1)], dtype=np.int64)
     ends = np.sort(scores)[np.maximum(last, 0)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import FloatArray, IntArray, significance
 
+FEWEST_DRAWS = 19
 _WEIGHTS_AT_ONCE = 1 << 21
 _TABLE_AT_ONCE = 1 << 25
 _ROUNDING = 1e-12
@@ -155,5 +157,8 @@ def _check(counts: FloatArray, sums: FloatArray, draws: int) -> None:
             "counts and sums must be tables (cluster, cell) of one shape with at least one "
             f"cluster, got {counts.shape} and {sums.shape}; make them from the same clusters."
         )
-    if draws < 1:
-        raise MpcError(f"bootstrap must be a number of draws of at least 1, got {draws}.")
+    if not isinstance(draws, Integral) or draws < FEWEST_DRAWS:
+        raise MpcError(
+            f"A bootstrap interval takes a whole number of at least {FEWEST_DRAWS} draws, "
+            f"not {draws!r}."
+        )

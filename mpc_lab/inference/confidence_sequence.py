@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def confidence_sequence(
     >>> round(float(high), 4)
     0.0607
     """
-    if planned < 1 or tests < 1:
+    if not isinstance(planned, Integral) or planned < 1 or tests < 1:
         raise MpcError(
             f"planned and tests must be counts of at least 1, got {planned} and {tests}; "
             "fix them before the first look."

@@ -151,9 +151,23 @@ def curve(
         cells["band_low"] = np.stack([low for low, _ in bands])
         cells["band_high"] = np.stack([high for _, high in bands])
     named = {name: _by_group(plan, values) for name, values in cells.items()}
-    return curve_dataset(
-        plan.groups, grid, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
-    )
+    attrs: dict[str, Any] = {"level": plan.level}
+    if cross is not None:
+        attrs["left_out_of_band"] = json.dumps(_left_out(plan, grid, named["band_low"]))
+    return curve_dataset(plan.groups, grid, plan.rule_labels, plan.pairing_modes, named, attrs)
+
+
+def _left_out(plan: Plan, grid: Array, band: Array) -> list[dict[str, Any]]:
+    """Name the points that are not estimable, and that the band is not about."""
+    left_out = []
+    for g, group in enumerate(plan.groups):
+        for r, rule in enumerate(plan.rule_labels):
+            for m, mode in enumerate(plan.pairing_modes):
+                points = grid[np.isnan(band[g, :, r, m])].tolist()
+                if points:
+                    cell = {"group": group, "scoring_rule": rule, "pairing_mode": mode}
+                    left_out.append(cell | {"epsilon": points})
+    return left_out
 
 
 def _bands(

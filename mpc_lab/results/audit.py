@@ -382,8 +382,8 @@ class Audit:
         -------
         xarray.Dataset
             Over ``position`` the gap with its inference; ``weighted_estimate`` and its interval;
-            ``gamma_flip``, how much of its outcome the lower of two items would have to lose to its
-            position for the verdict to flip (NaN: it never does).
+            ``gamma_flip``, the γ nearest 0 at which the verdict flips if the outcome of the lower
+            of two items is multiplied by 1 + γ, to undo what its position cost it (NaN: none).
         """
         return _inside.by_position(self, group, scoring_rule, pairing_mode, epsilon, weights)
 
@@ -405,8 +405,9 @@ class Audit:
         Returns
         -------
         xarray.Dataset
-            ``mde``, ``mde_adjusted``, ``mde_floor``, ``n_queries`` and, for an effect,
-            ``queries_needed`` (infinite where the floor hides the effect).
+            ``mde``, ``mde_adjusted``, ``mde_floor``, ``n_queries`` (of the log, with a pair or
+            without) and, for an effect, how many such ``queries_needed`` (infinite where the floor
+            hides the effect).
         """
         return _power.power(self, effect, power)
 

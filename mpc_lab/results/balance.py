@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -207,6 +207,8 @@ def _covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:
     if isinstance(covariates, Mapping):
         given = {str(name): np.asarray(values) for name, values in covariates.items()}
     else:
+        if not isinstance(covariates, str | Iterable):
+            raise MpcError(f"covariates takes columns, or arrays by name, not {covariates!r}.")
         names = (covariates,) if isinstance(covariates, str) else covariates
         given = {str(name): ranking.column(name) for name in names}
     found: dict[str, Floats] = {}

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results.cell_pairs import inference_options, open_cell
+from mpc_lab.results.wording import quoted
 
 if TYPE_CHECKING:
     from mpc_lab.inference.certificate import Certified
@@ -55,7 +56,8 @@ class Certificate:
         """What is certified, what was assumed, and what was measured."""
         level = f"{100 * self.level:g} %"
         if self.alpha == 0:
-            return f"No boost of {self.group} is certified at {level} confidence: {self._why()}."
+            who = quoted(self.group)
+            return f"No boost of {who} is certified at {level} confidence: {self._why()}."
         return (
             "If outcome differences depend on items only through their score gap, and their mean "
             f"does not change sign inside a bin, a boost of up to {self.alpha:.4g} raises the "

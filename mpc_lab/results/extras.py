@@ -28,7 +28,10 @@ _NO_KEY = b"mpc_lab items"
 
 
 def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
-    """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin."""
+    """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin.
+
+    Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log.
+    """
     from mpc_lab.pairing.item_tables import tables_of_group
 
     ranking = need_rows(audit, "save(items=True)")
@@ -46,8 +49,8 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
             )
             for mode, tables in enumerate(found):
                 for kind, table in zip(rows, tables, strict=True):
-                    rows[kind].append(_columns(table, names, rule, mode, group))
-    return {kind: _joined(parts) for kind, parts in rows.items()}
+                    rows[kind].append(_columns(table, rule, mode, group))
+    return {kind: _joined(parts, names) for kind, parts in rows.items()}
 
 
 def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
@@ -68,29 +71,25 @@ def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
         yield shared, k
 
 
-def _columns(
-    table: Table, names: NDArray[np.uint64], rule: int, mode: int, group: int
-) -> dict[str, NDArray[Any]]:
+def _columns(table: Table, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell in the smallest types: there may be many millions."""
     n = len(table.one)
-    # Hashes have another order than codes: the two items of a dyad are put in theirs.
-    one, other = names[table.one.astype(np.int64)], names[table.other.astype(np.int64)]
     return {
-        "rule": np.full(n, rule, dtype=np.int64),
-        "mode": np.full(n, mode, dtype=np.int64),
-        "group": np.full(n, group, dtype=np.int64),
-        "one": np.minimum(one, other),
-        "other": np.maximum(one, other),
+        "rule": np.full(n, rule, dtype=np.uint8),
+        "mode": np.full(n, mode, dtype=np.uint8),
+        "group": np.full(n, group, dtype=np.uint32),
+        "one": table.one.astype(np.uint32),
+        "other": table.other.astype(np.uint32),
         "outside": table.outside,
-        "bin": table.bin.astype(np.int64),
-        "pairs": table.pairs,
+        "bin": table.bin.astype(np.uint8),
+        "pairs": table.pairs.astype(np.uint32),
         "sums": table.sums,
     }
 
 
-def _joined(parts: list[dict[str, NDArray[Any]]]) -> xr.Dataset:
-    return xr.Dataset(
-        {name: ("row", np.concatenate([part[name] for part in parts])) for name in parts[0]}
-    )
+def _joined(parts: list[dict[str, NDArray[Any]]], names: NDArray[np.uint64]) -> xr.Dataset:
+    rows = {name: ("row", np.concatenate([part[name] for part in parts])) for name in parts[0]}
+    return xr.Dataset({**rows, "name": ("item", names)})
 
 
 def query_ids(audit: Audit, key: str | None) -> xr.Dataset:

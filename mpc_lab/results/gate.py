@@ -34,12 +34,13 @@ def check(audit: Audit, tolerance: float | None, level: float | None, inconclusi
     answer, failed, undecided = decide(audit, tolerance, level)
     if answer == 1:
         named = listing([quoted(group) for group in failed])
-        raise AuditFailed(f"The audit found a gap outside the tolerance: {named}.", failed)
+        what = "a gap" if own_tolerance(audit, tolerance) is None else "a gap outside the tolerance"
+        raise AuditFailed(f"The audit found {what}: {named}{_where(audit)}.", failed)
     if answer == 2 and inconclusive != "pass":
         named = listing([quoted(group) for group in undecided])
         message = (
-            f"The audit cannot tell whether the gap is within the tolerance: {named}; "
-            "more queries, or a wider tolerance, would decide it."
+            f"The audit cannot tell whether the gap is within the tolerance: {named}"
+            f"{_where(audit)}; audit.summary() says what is missing."
         )
         if inconclusive == "raise":
             raise AuditFailed(message, undecided)
@@ -64,7 +65,7 @@ def decide(
     failed, undecided : tuple of str
     """
     options = settings(audit)
-    tolerance = options.get("tolerance") if tolerance is None else tolerance
+    tolerance = own_tolerance(audit, tolerance)
     check_tolerance(tolerance)
     level = float(options["level"] if level is None else checked_level(level))
     correlations = None
@@ -90,6 +91,17 @@ def decide(
     fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
     open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
     return answer, _named(audit, fails), _named(audit, open_)
+
+
+def own_tolerance(audit: Audit, tolerance: float | None) -> float | None:
+    """Return the tolerance that was given, or the audit's own."""
+    return settings(audit).get("tolerance") if tolerance is None else tolerance
+
+
+def _where(audit: Audit) -> str:
+    """Say that other scoring rules count too, where there are any."""
+    rules = audit.headline["scoring_rule"].values.tolist()
+    return "" if rules == ["baseline"] else f", over the rules {listing(list(map(quoted, rules)))}"
 
 
 def _named(audit: Audit, chosen: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results.reading import settings
-from mpc_lab.results.rows import cell_epsilon, need_rows, rule_scores
+from mpc_lab.results.rows import cell_epsilon, headline_epsilon, need_rows, rule_scores
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -23,16 +23,25 @@ def by_segment(audit: Audit, scoring_rule: str, pairing_mode: str) -> xr.Dataset
 
     ranking = need_rows(audit, "by_segment")
     level = float(settings(audit)["level"])
+    # Scores first: they tell whether there is such a rule. Without a threshold there is no pair.
+    cells = [
+        (
+            group,
+            rule_scores(audit, group, scoring_rule, pairing_mode),
+            np.nan_to_num(headline_epsilon(audit, group, scoring_rule), nan=-1.0),
+        )
+        for group in audit.groups
+    ]
     found = [
         within(
             ranking,
             group,
-            cell_epsilon(audit, group, scoring_rule),
-            scores=rule_scores(audit, group, scoring_rule, pairing_mode),
+            epsilon,
+            scores=scores,
             mode=pairing_mode,
             level=level,
         )
-        for group in audit.groups
+        for group, scores, epsilon in cells
     ]
     dims = ("group", "segment")
     variables: dict[str, Any] = {

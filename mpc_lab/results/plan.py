@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 
+# The band of a curve needs a matrix over its thresholds for every cell.
+_THRESHOLDS_AT_MOST = 250
+
+
 @dataclass(frozen=True)
 class Plan:
     """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
@@ -172,6 +176,11 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     if not (np.isfinite(grid) & (grid >= 0)).all():
         wrong = grid[~(np.isfinite(grid) & (grid >= 0))][0]
         raise MpcError(f"epsilon takes finite numbers of at least 0, not {wrong:g}; remove it.")
+    if grid.size > _THRESHOLDS_AT_MOST:
+        raise MpcError(
+            f"epsilon takes at most {_THRESHOLDS_AT_MOST} thresholds, not {grid.size:,}; a curve "
+            "needs no more."
+        )
     if (np.diff(grid) <= 0).any():
         raise MpcError("epsilon must ascend with no number twice; pass np.unique(epsilon).")
     return tuple(grid.tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -73,9 +73,10 @@ def pool(audits: Sequence[Audit]) -> Audit:
     >>> mpc.pool(days).attrs["n_queries"]
     4000
     """
-    audits = list(audits)
+    audits = list(audits) if isinstance(audits, Iterable) else []
     if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits):
         raise MpcError("mpc.pool takes a list of at least two audits.")
+    _check_rows(audits)
     options = _common_options(audits)
     known_distinct = _check_ids(audits)
     lost: list[str] = []
@@ -95,9 +96,24 @@ def pool(audits: Sequence[Audit]) -> Audit:
     if plan.adjust == "romano_wolf":
         lost.append("romano_wolf: it needs the sums of single queries; holm is used")
         plan = replace(plan, adjust="holm")
+    cross = pooled_cross(parts, edges, len(plan.swept_modes), len(rules))
+    if cross is None:
+        lost.append("the band of the curve: not all audits have kept what it needs")
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(plan, audits, parts, summed, grid, lost, known_distinct)
+    return _audit(plan, audits, parts, summed, grid, cross, lost, known_distinct)
+
+
+def _fingerprint(audit: Audit) -> str:
+    if audit.ranking is not None:
+        return audit.ranking.fingerprint()
+    return str(audit.attrs.get("fingerprint", ""))
+
+
+def _check_rows(audits: list[Audit]) -> None:
+    prints = [found for found in map(_fingerprint, audits) if found]
+    if len(set(prints)) < len(prints):
+        raise MpcError("Two of these audits were made from the same rows; pool each log once.")
 
 
 def _common_options(audits: list[Audit]) -> dict[str, Any]:
@@ -244,6 +260,7 @@ def _audit(
     parts: list[Part],
     summed: list[Moments],
     grid: Floats,
+    cross: assemble.Cross | None,
     lost: list[str],
     known_distinct: bool,
 ) -> Audit:
@@ -254,7 +271,6 @@ def _audit(
     )
     chosen = [_own(plan, moments, n) for moments, n in zip(summed, all_pairs, strict=True)]
     edges = summed[0].edges[0]
-    cross = pooled_cross(parts, edges, n_modes, len(summed))
     in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
     return Audit(
         assemble.headline(
@@ -331,16 +347,10 @@ def _attributes(
         name: first[name] for name in ("versions", "columns", "alpha", "in_sample") if name in first
     }
     attrs |= {name: int(sum(int(audit.attrs[name]) for audit in audits)) for name in added}
-    fingerprints = [
-        str(audit.attrs.get("fingerprint", ""))
-        if audit.ranking is None
-        else audit.ranking.fingerprint()
-        for audit in audits
-    ]
     return attrs | {
         **assemble.plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),
-        "pooled": json.dumps(fingerprints),
+        "pooled": json.dumps([_fingerprint(audit) for audit in audits]),
         "not_pooled": json.dumps(lost),
         "assumes": "" if known_distinct else "distinct queries",
     }

@@ -145,14 +145,16 @@ def _joined(
         bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
         kept = bins < len(edges)
         shift = float(mine.center[own] - moments.center[group])
+        names, pairs = table[kind]["name"].values, rows["pairs"][kept].astype(np.float64)
+        one, other = names[rows["one"][kept]], names[rows["other"][kept]]
         found.append(
             Table(
-                rows["one"][kept],
-                rows["other"][kept],
+                np.minimum(one, other),
+                np.maximum(one, other),
                 rows["outside"][kept].astype(bool),
                 bins[kept],
-                rows["pairs"][kept],
-                rows["sums"][kept] + shift * rows["pairs"][kept],
+                pairs,
+                rows["sums"][kept] + shift * pairs,
             )
         )
     return Table(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
@@ -165,7 +167,8 @@ def _rows(table: xr.Dataset, rule: int, mode: int, group: int) -> dict[str, NDAr
         & (table["mode"].values == mode)
         & (table["group"].values == group)
     )
-    return {str(name): table[name].values[here] for name in table.data_vars}
+    columns = ("one", "other", "outside", "bin", "pairs", "sums")
+    return {name: table[name].values[here] for name in columns}
 
 
 def pooled_pairs(parts: list[Part], rule: int, n_groups: int) -> Floats:

@@ -20,8 +20,8 @@ _MEANING = {
     "mde": ("smallest gap found with the given power", "outcome"),
     "mde_adjusted": ("smallest gap found with the given power, over the family", "outcome"),
     "mde_floor": ("smallest gap that any number of queries of this catalogue finds", "outcome"),
-    "queries_needed": ("queries with a pair needed for the effect; inf: no number is enough", "1"),
-    "n_queries": ("queries, or units, with a pair there are", "1"),
+    "queries_needed": ("queries of such a log needed for the effect; inf: none suffice", "1"),
+    "n_queries": ("queries, or units, of the log, with a pair or without", "1"),
 }
 
 
@@ -41,7 +41,7 @@ def power(audit: Audit, effect: float | None, power: float) -> xr.Dataset:
         "mde": mde(std_error, dof, level=level, power=power),
         "mde_adjusted": np.empty_like(std_error),
         "mde_floor": mde(np.sqrt(floor), dof, level=level, power=power),
-        "n_queries": stacked([moments.clusters for moments in own]),
+        "n_queries": np.full(std_error.shape, int(options["n_units"])),
     }
     for mode, size in enumerate(family_size(found)):
         cells["mde_adjusted"][:, mode] = mde(

@@ -46,6 +46,7 @@ class Cell:
     effective: float
     epsilon: float
     ties: float
+    underpowered: bool
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,10 @@ def family_size(part: Slice, all_slices: list[Slice]) -> int:
 def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
     at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     columns = [at[variable].values.tolist() for variable in _FIELDS.values()]
-    rows = zip(audit.groups, *columns, strict=True)
-    found = [Cell(**dict(zip(("group", *_FIELDS), row, strict=True))) for row in rows]
+    weak = at["underpowered"].values.tolist() if "underpowered" in at else [False] * len(columns[0])
+    rows = zip(audit.groups, *columns, weak, strict=True)
+    names = ("group", *_FIELDS, "underpowered")
+    found = [Cell(**dict(zip(names, row, strict=True))) for row in rows]
     return tuple(_in_reading_order(found))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from mpc_lab.errors import MpcError
 from mpc_lab.results.reading import settings
 from mpc_lab.results.rows import check_label, need_rows
 from mpc_lab.results.schema import text
@@ -48,6 +49,8 @@ def compare(audit: Audit, groups: Sequence[str] | None, k: int) -> xr.Dataset:
 
 def _chosen(audit: Audit, groups: Sequence[str]) -> tuple[str, ...]:
     names = (groups,) if isinstance(groups, str) else tuple(groups)
+    if not names:
+        raise MpcError("compare needs at least one group; leave groups out for all of them.")
     for name in names:
         check_label("group", name, audit.groups)
     return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def pairs(
     audit: Audit, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
 ) -> pd.DataFrame:
     """Return the pairs of one cell, one row each, sorted by gap and then by input order."""
-    if limit is not None and limit < 0:
+    if limit is not None and (not isinstance(limit, Integral) or limit < 0):
         raise MpcError(f"limit must be a number of pairs, 0 or more, not {limit!r}.")
     ranking = need_rows(audit, "pairs")
     scores = rule_scores(audit, group, rule, mode)
@@ -122,10 +123,15 @@ def _list(
     return list_pairs(ranking, group, scores, mode, float(epsilon), limit)
 
 
-def cell_epsilon(audit: Audit, group: str, rule: str) -> float:
-    """Return the headline's own threshold of a cell."""
+def headline_epsilon(audit: Audit, group: str, rule: str) -> float:
+    """Return the headline's own threshold of a cell; NaN where it has no pair."""
     # All modes of one group and rule share the threshold of `matched`, so any mode can give it.
-    value = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
+    return float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
+
+
+def cell_epsilon(audit: Audit, group: str, rule: str) -> float:
+    """Return the headline's own threshold of a cell, which must have one."""
+    value = headline_epsilon(audit, group, rule)
     if math.isnan(value):
         raise MpcError(
             f"Group {group!r} has no pair under rule {rule!r}, so it has no threshold to list "

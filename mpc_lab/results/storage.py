@@ -46,7 +46,7 @@ def save(
     items, ids, key
         See :meth:`Audit.save`.
     """
-    target = Path(path).expanduser()
+    target = _path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")
     tree = xr.DataTree.from_dict({**audit.tree.to_dict(), **_extras(audit, items, ids, key)})
@@ -58,6 +58,12 @@ def save(
         raise MpcError(f"{str(target)!r} could not be written: {error}.") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise MpcError(f"An audit is saved to and loaded from the path of a file, not {path!r}.")
+    return Path(path).expanduser()
 
 
 def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, xr.Dataset]:
@@ -89,7 +95,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
     """
     from mpc_lab.results.audit import Audit
 
-    source = Path(path).expanduser()
+    source = _path(path)
     parts = _read(source)
     attrs = parts["/"].attrs
     if ranking is not None and ranking.fingerprint() != attrs.get("fingerprint"):
@@ -162,7 +168,7 @@ def _encoding(tree: xr.DataTree) -> dict[str, Any]:
         node.path: {
             str(name): packed
             for name, variable in node.data_vars.items()
-            if variable.size > _COMPRESSED_ABOVE and variable.dtype.kind in "fi"
+            if variable.size > _COMPRESSED_ABOVE and variable.dtype.kind in "fiu"
         }
         for node in tree.subtree
     }

@@ -229,6 +229,15 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         kind = {"query": "queries", "item": "items"}.get(str(options.get("cluster")))
         named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
         yield f"Caution: few {kind or 'queries or items'} carry the finding: {listing(named, 4)}."
+    weak = [(p, c) for p, c in cells if c.underpowered]
+    if weak:
+        named = [_where(p, c, parts) for p, c in weak]
+        yield (
+            "Caution: no threshold has the power that was asked for, and the one with the smallest "
+            f"standard error was taken: {listing(named, 4)}."
+        )
+    if options.get("assumes"):
+        yield f"This pool assumes {options['assumes']}: it was not checked that none occurs twice."
     if any(cell.cut for _, cell in cells):
         yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
     if any(part.rule == "calibrated" for part in parts):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
@@ -183,8 +184,31 @@ class Custom(_NoBoost):
     def scores(self, ranking: Ranking, group: str) -> Floats:
         """Return what the function gives."""
         ranking.group_index(group)
-        given = self.function(ranking, group)
+        with _read_only(ranking, self.label):
+            given = self.function(ranking, group)
         return checked_scores(given, ranking.n_rows, f"The scoring rule {self.label!r}")
+
+
+@contextmanager
+def _read_only(ranking: Ranking, label: str) -> Iterator[None]:
+    """Keep a user's function from changing the ranking that is being audited."""
+    arrays = [
+        part for part in (ranking.score, ranking.outcome, ranking.masks) if part.flags.writeable
+    ]
+    for array in arrays:
+        array.flags.writeable = False
+    try:
+        yield
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise MpcError(
+            f"The scoring rule {label!r} changes the ranking in place; let it work on a copy, "
+            "such as ranking.score.copy()."
+        ) from error
+    finally:
+        for array in arrays:
+            array.flags.writeable = True
 
 
 def default_alpha(ranking: Ranking) -> float:

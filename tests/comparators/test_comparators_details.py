@@ -30,7 +30,7 @@ def test_few_rows_leave_bins_empty():
 
 
 def test_bins_are_at_least_one():
-    with pytest.raises(mpc.MpcError, match="bins must be a whole number of at least 1, but 0"):
+    with pytest.raises(mpc.MpcError, match="bins must be a whole number from 1 to 1000, but 0"):
         score_bins(np.array([1.0]), bins=0)
 
 

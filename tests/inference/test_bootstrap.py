@@ -100,5 +100,5 @@ def test_tables_of_two_shapes_are_refused():
 
 
 def test_draws_must_be_a_count():
-    with pytest.raises(MpcError, match="number of draws of at least 1"):
+    with pytest.raises(MpcError, match="at least 19 draws"):
         bootstrap(np.ones((3, 2)), np.ones((3, 2)), draws=0)

@@ -60,7 +60,7 @@ def test_no_certificate_says_which_bin_failed(audit):
     found = certificate(audit, "2")
     assert found.alpha == 0
     assert np.isnan([found.change, found.change_low]).all()
-    assert "No boost of 2 is certified at 95 % confidence: the mean outcome" in found.sentence
+    assert "No boost of '2' is certified at 95 % confidence: the mean outcome" in found.sentence
 
 
 def test_too_few_queries_are_said_so():

@@ -69,6 +69,18 @@ def test_twice_the_effect_needs_a_quarter_of_the_queries(audit):
     assert np.allclose(once / twice, 4, rtol=0.01)
 
 
+def test_a_gap_that_cannot_be_found_with_the_power_asked_for_is_said():
+    ranking = mpc.datasets.synthetic(queries=500)
+    audit = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False)
+    assert "no threshold has the power that was asked for" in audit.summary()
+
+
+def test_without_a_tolerance_a_failure_speaks_of_none():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    with pytest.raises(mpc.AuditFailed, match="found a gap: '1' and '2'"):
+        audit.check()
+
+
 def test_powered_takes_the_smallest_quantile_that_finds_the_effect():
     ranking = mpc.datasets.synthetic(queries=5_000)
     easy = mpc.audit(ranking, threshold=mpc.Powered(0.1), progress=False).headline

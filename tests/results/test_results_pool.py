@@ -94,6 +94,7 @@ def test_without_item_tables_the_pool_clusters_by_query_and_says_so(week, tmp_pa
         pooled = mpc.pool([mpc.load(tmp_path / f"{k}.nc") for k in range(2)])
     assert pooled.attrs["cluster"] == "query"
     assert pooled.attrs["assumes"] == "distinct queries"
+    assert "assumes distinct queries" in pooled.summary()
     assert "band_low" not in pooled.curve
 
 
@@ -105,7 +106,7 @@ def test_a_group_absent_on_a_day_counts_as_no_pairs(week):
 
 def test_a_group_without_matched_pairs_has_no_threshold():
     def day_of(k):
-        top = {"score": [2.0, 1.0] * 3, "outcome": [1.0, 0.0] * 3, "group": ["top", "low"] * 3}
+        top = {"score": [2.0, 1.0] * 3, "outcome": [k, 0.0] * 3, "group": ["top", "low"] * 3}
         query = np.repeat(np.arange(3) + 10 * k, 2)
         return pd.DataFrame({"query": query, "item": np.arange(6), **top})
 
@@ -149,6 +150,13 @@ def test_the_headline_of_a_quantile_is_the_smallest_shared_threshold_with_enough
 def test_audits_made_differently_are_refused(week, options, match):
     with pytest.raises(mpc.MpcError, match=match):
         mpc.pool([audit_of(week[0]), audit_of(week[1], **options)])
+
+
+def test_one_log_is_not_pooled_with_itself(week, tmp_path):
+    audit = audit_of(week[0])
+    audit.save(tmp_path / "a.nc")
+    with pytest.raises(mpc.MpcError, match="same rows"):
+        mpc.pool([audit, mpc.load(tmp_path / "a.nc")])
 
 
 def test_ids_need_a_key_and_items_need_items(week, tmp_path):
