@@ -12,6 +12,7 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.words import labels, level_of, signed, with_interval
 from mpc_lab.errors import MpcError
+from mpc_lab.results.reading import settings
 from mpc_lab.results.rows import check_label, need_rows
 from mpc_lab.results.wording import name, number, quoted
 
@@ -76,7 +77,7 @@ def _title(audit: Audit, group: str, rule: str) -> str:
     from mpc_lab.comparators.calibration import calibration_gap
 
     scores = None if audit.scores is None else audit.scores(rule, group)
-    level = float(level_of(audit).rstrip(" %")) / 100
+    level = float(settings(audit).get("level", 0.95))
     found = calibration_gap(need_rows(audit, "calibration"), group, scores=scores, level=level)
     numbers = with_interval(found.estimate, found.ci_low, found.ci_high)
     if not np.isfinite(found.estimate):

@@ -91,7 +91,7 @@ def _config() -> dict[str, Any]:
             labelFontSize=11,
             titleFontSize=11.5,
             titleFontWeight="normal",
-            labelLimit=220,
+            labelLimit=280,
         ),
         "legend": alt.LegendConfig(
             **words, labelFontSize=11, titleFontSize=11.5, titleFontWeight="normal", labelLimit=200

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
+_LABEL = 34
+
+
 def labels(names: Iterable[object]) -> list[str]:
     r"""Return names fit to show, still different from each other.
 
@@ -25,7 +28,8 @@ def labels(names: Iterable[object]) -> list[str]:
     seen: set[str] = set()
     shown = []
     for one in names:
-        label = base = name(one).strip() or "(no name)"
+        whole = name(one).strip() or "(no name)"
+        label = base = whole if len(whole) <= _LABEL else whole[: _LABEL - 1] + "…"
         count = 2
         while label in seen:
             label, count = f"{base} ({count})", count + 1

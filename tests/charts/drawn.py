@@ -7,12 +7,12 @@ import numpy as np
 from mpc_lab import charts
 
 HOSTILE = (
-    "</script><script>alert(1)</script>",
+    "</script><script>alert(1)</script>\x01",
     "a'b\"c&d\\",
     "datum.group ? 1 : 2",
     "😀",
     "עברית",
-    "line\nbreak\x01",
+    "line\nbreak",
     "x" * 200,
     "x" * 200 + "y",
 )

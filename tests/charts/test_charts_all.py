@@ -50,9 +50,8 @@ def test_a_chart_has_theme_units_tooltips_and_aggregates_only(drawn, name):
 
 
 @ALL
-@pytest.mark.parametrize("group", [HOSTILE[0], HOSTILE[5]])
-def test_names_are_obeyed_by_nothing(hostile, name, group):
-    chart = CHARTS[name](hostile, group)
+def test_names_are_obeyed_by_nothing(hostile, name):
+    chart = CHARTS[name](hostile, HOSTILE[0])
     for node in walk({key: value for key, value in spec(chart).items() if key != "title"}):
         assert not {"expr", "signal", "calculate", "filter"} & set(node)
     assert all("alert" not in json.dumps(definition) for _, definition in fields(chart))
@@ -62,7 +61,7 @@ def test_names_are_obeyed_by_nothing(hostile, name, group):
 def test_hostile_names_show_as_text(hostile):
     picture = svg(charts.forest(hostile))
     assert "<script>" not in picture
-    assert "&lt;script&gt;alert(1)" in picture
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in picture
     assert all(name in picture for name in ("😀", "עברית", "line break", "datum.group"))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from drawn import fields, marks, rows, spec, subtitle, title
@@ -163,13 +161,12 @@ def test_a_misspelt_group_is_named(make_audit, draw):
 
 def test_names_that_look_alike_stay_apart():
     assert labels(["x" * 200, "x" * 200 + "y", "\x01", "a\nb"])[1:] == [
-        "x" * 57 + "... (2)",
+        "x" * 33 + "… (2)",
         "(no name)",
         "a b",
     ]
 
 
-def test_a_saved_audit_draws_the_same_forest(audit, tmp_path):
-    audit.save(tmp_path / "a.nc")
-    again = charts.forest(mpc.load(tmp_path / "a.nc"))
-    assert json.dumps(spec(again)) == json.dumps(spec(charts.forest(audit)))
+def test_an_audit_without_rows_draws_the_same_forest(audit):
+    bare = mpc.Audit(audit.headline, audit.curve, audit.moments, audit.attrs)
+    assert spec(charts.forest(bare)) == spec(charts.forest(audit))

@@ -20,7 +20,7 @@ def test_a_page_has_its_scripts_inside_and_no_name_ends_them(hostile, tmp_path):
     text = charts.save(charts.forest(hostile), tmp_path / "a.html").read_text("utf-8")
     assert len(text) > 500_000
     assert "<script src" not in text
-    assert HOSTILE[0] not in text
+    assert HOSTILE[0][:-1] not in text
     assert "\\u003c/script\\u003e\\u003cscript\\u003ealert(1)" in text
 
 
