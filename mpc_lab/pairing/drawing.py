@@ -8,7 +8,8 @@ from mpc_lab.pairing.arrays import Floats, Ints, Masks
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
-_DRAWN = 100_000
+_FEWEST, _MOST = 100_000, 1_000_000
+_SHARE = 1 / 1000
 
 
 def draw_gaps(walk: Walk, word: int) -> tuple[Floats, Masks]:
@@ -25,10 +26,12 @@ def draw_gaps(walk: Walk, word: int) -> tuple[Floats, Masks]:
         return float(_pairs_in_queries(log, first, last).sum())
 
     total = sum(walk(weigh, "sizing up"))
+    # More of a larger log: what lies inside the guess has to be collected.
+    drawn = min(max(_FEWEST, _SHARE * total), _MOST)
 
     def draw(log: Log, first: int, last: int) -> tuple[Floats, Masks]:
         weight = _pairs_in_queries(log, first, last)
-        n = int(np.ceil(_DRAWN * weight.sum() / total)) if total else 0
+        n = int(np.ceil(drawn * weight.sum() / total)) if total else 0
         lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
         gap = log.score[upper] - log.score[lower]
         mask = log.masks[word]
@@ -46,7 +49,8 @@ def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
 
 
 def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints, Ints]:
-    rng = np.random.default_rng(0)
+    # Blocks that drew alike would draw the same places of their lists again and again.
+    rng = np.random.default_rng(first_query)
     cumulated = np.cumsum(weight)
     # Sorted, so that the rows of the drawn queries are read in the order they stand in.
     at = np.sort(rng.random(n)) * (cumulated[-1] if n else 0)

@@ -15,7 +15,7 @@ from mpc_lab.pairing.drawing import draw_gaps
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
-_COLLECTED_AT_MOST = 1 << 22
+_COLLECTED_AT_MOST = 1 << 23
 _STANDARD_ERRORS = 4.0
 _BELOW_ZERO = -1.0  # every gap lies above it
 
@@ -60,7 +60,7 @@ def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
     _select(walk, word, k, low, high, (pairs > 0) & (expected <= share), found)
     missed = (pairs > 0) & np.isnan(found)
     if missed.any():
-        low, high, single = _bisect(walk, word, pairs, k, missed, share)
+        low, high, single = _bisect(walk, word, pairs, k, missed, share, [low, high])
         found[single] = high[single]
         _select(walk, word, k, low, high, missed & ~single, found)
     return found
@@ -111,9 +111,18 @@ def _select(
 
 
 def _bisect(
-    walk: Walk, word: int, pairs: Ints, k: Ints, wanted: Flags, share: int
+    walk: Walk,
+    word: int,
+    pairs: Ints,
+    k: Ints,
+    wanted: Flags,
+    share: int,
+    guesses: list[Floats],
 ) -> tuple[Floats, Floats, Flags]:
-    """Halve the range of numbers until each bracket holds few gaps, or a single number."""
+    """Halve the range of numbers until each bracket holds few gaps, or a single number.
+
+    The guesses are tried before the middle is.
+    """
     # The bits of a floating-point number, 0 or above, are its place in the order of all of them.
     low = np.full(len(k), -1, dtype=np.int64)
     high = np.full(len(k), np.float64(np.inf).view(np.int64))
@@ -123,6 +132,9 @@ def _bisect(
         if not wide.any():
             break
         middle = low + (high - low) // 2
+        if guesses:
+            guess = np.maximum(guesses.pop(0), 0.0).view(np.int64)
+            middle = np.where((guess > low) & (guess < high), guess, middle)
         count = count_up_to(walk, word, middle.view(np.float64), wide)
         short = wide & (count < k)
         enough = wide & ~short
