@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MpcError, OSError) as error:
         return _fail(str(error), BAD_INPUT)
     except Exception:
+        # A fault of ours: shown whole, under a code that no gate's answer has.
         traceback.print_exc()
         return UNEXPECTED
 

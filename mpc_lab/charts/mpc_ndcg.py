@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _WITH_INTERVALS = 3
 _NAMED = 25
+# Names closer than this share of the height would overlap.
+_ROOM = 0.05
 
 
 def mpc_ndcg(
@@ -102,9 +104,11 @@ def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
             f"{quoted(names[0])} goes from {base['interval']} to {row['interval']}"
         )
     up, down = int((part["change_low"] > 0).sum()), int((part["change_high"] < 0).sum())
+    start = f"Rule {rule}"
+    if others["rule_place"].max() > 1:
+        start = f"The rule with the highest mean {measure}, {rule},"
     return (
-        f"Rule {rule} does best by {measure}: it raises it for {up} of "
-        f"{plural(len(names), 'group')} and lowers it for {down}"
+        f"{start} raises {measure} for {up} of {plural(len(names), 'group')}, lowers it for {down}"
     )
 
 
@@ -152,8 +156,15 @@ def _scale(names: list[str], values: Sequence[str]) -> alt.Scale:
 
 
 def _names(starts: pd.DataFrame, x_title: str, y_title: str) -> alt.Chart:
-    """Write the name of each group beside the rule that its others are compared with."""
-    words = alt.Chart(starts).mark_text(align="right", dx=-8, dy=-7, fontSize=10, limit=120)
+    """Write the names of groups beside the baseline; those with no room are in the tooltips."""
+    kept: list[int] = []
+    room = _ROOM * float(starts["gap"].max() - starts["gap"].min())
+    for place in starts["gap"].abs().sort_values(ascending=False).index:
+        if all(abs(starts["gap"][place] - starts["gap"][other]) >= room for other in kept):
+            kept.append(place)
+    words = alt.Chart(starts.loc[kept]).mark_text(
+        align="right", dx=-8, dy=-7, fontSize=10, limit=120
+    )
     made: alt.Chart = words.encode(
         x=alt.X("change:Q", title=x_title), y=alt.Y("gap:Q", title=y_title), text="group:N"
     )
