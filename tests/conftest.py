@@ -7,7 +7,9 @@ meant to have everything cannot pass by skipping.
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,8 +34,38 @@ def data_problem() -> str:
     return f"MPC_LAB_DATA={folder} lacks {', '.join(absent)}" if absent else ""
 
 
+def packages_problem(*names: str) -> str:
+    """Say which packages are not installed; empty if all are."""
+    absent = [name for name in names if importlib.util.find_spec(name) is None]
+    return f"{', '.join(absent)} not installed" if absent else ""
+
+
+def chromium() -> str:
+    """Return the path of a Chromium to run, empty if there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+
+def browser_problem() -> str:
+    absent = packages_problem("playwright", "jupyterlab", "notebook", "voila")
+    return absent or ("" if chromium() else "there is no chromium on the path")
+
+
+def spark_problem() -> str:
+    absent = packages_problem("pyspark", "pyarrow")
+    return absent or ("" if shutil.which("java") else "there is no java on the path")
+
+
 # One entry for each marker needs_<name>: why the thing is absent, or an empty text.
-PROBLEMS: dict[str, Callable[[], str]] = {"data": data_problem}
+PROBLEMS: dict[str, Callable[[], str]] = {
+    "browser": browser_problem,
+    "dask": lambda: packages_problem("dask", "distributed", "pyarrow"),
+    "data": data_problem,
+    "docs": lambda: packages_problem("sphinx", "myst_nb"),
+    "notebooks": lambda: packages_problem("nbclient", "ipykernel"),
+    "spark": spark_problem,
+}
+# Each of these starts something costly that its tests share, so they run on one worker.
+SHARED = ("browser", "dask", "spark")
 
 
 def required() -> frozenset[str]:
@@ -57,6 +89,14 @@ def pytest_configure(config: pytest.Config) -> None:
             f"MPC_LAB_REQUIRE takes names out of {', '.join(sorted(REQUIRABLE))}; "
             f"got {', '.join(sorted(unknown))}"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in SHARED:
+            if item.get_closest_marker(f"needs_{name}"):
+                item.add_marker(pytest.mark.xdist_group(name))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
