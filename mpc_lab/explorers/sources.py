@@ -1,0 +1,122 @@
+"""Where the rows of an audit come from: a frame of the notebook, a file, an upload."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+import narwhals as nw
+import pandas as pd
+
+from mpc_lab.errors import MpcError
+from mpc_lab.results.wording import quoted
+
+KINDS = (".csv", ".tsv", ".parquet", ".feather", ".arrow")
+ACCEPTED = ".csv, .tsv, .csv.gz, .parquet, .feather or .arrow"
+_ARROW = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
+_COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst")
+
+
+def frames_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a namespace by name: pandas, polars, pyarrow, what narwhals knows.
+
+    Names that begin with an underscore are left out: IPython keeps its history under them.
+    """
+    return {
+        name: value
+        for name, value in sorted(namespace.items())
+        if not name.startswith("_") and _is_table(value)
+    }
+
+
+def _is_table(value: object) -> bool:
+    if isinstance(value, type):
+        return False
+    found: Any = nw.from_native(value, eager_only=True, pass_through=True)
+    return isinstance(found, nw.DataFrame)
+
+
+def notebook_names() -> dict[str, Any]:
+    """Return what the user of this notebook has named; nothing outside of IPython."""
+    shell = sys.modules.get("IPython")
+    instance = shell.get_ipython() if shell is not None else None
+    return {} if instance is None else dict(instance.user_ns)
+
+
+def read_path(path: str) -> pd.DataFrame:
+    """Read a file of the machine that the kernel runs on.
+
+    Parameters
+    ----------
+    path : str
+        A CSV, Parquet or Feather file; ``~`` is the home folder.
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
+    written = path.strip().strip("\"'")
+    if not written:
+        raise MpcError(f"Give the path of a file that ends in {ACCEPTED}.")
+    file = Path(written).expanduser()
+    if not file.exists():
+        raise MpcError(
+            f"There is no file {quoted(written)}; paths count from {quoted(Path.cwd())}."
+        )
+    if file.is_dir():
+        raise MpcError(f"{quoted(written)} is a folder: give the path of one file in it.")
+    try:
+        with file.open("rb") as opened:
+            return _read(opened, file.name)
+    except OSError as error:
+        raise MpcError(f"The file {quoted(written)} cannot be read: {error}.") from error
+
+
+def read_upload(name: str, content: bytes | memoryview) -> pd.DataFrame:
+    """Read a file that was handed over as bytes, by the end of its name."""
+    return _read(io.BytesIO(bytes(content)), name)
+
+
+def _read(opened: BinaryIO, name: str) -> pd.DataFrame:
+    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
+    packed = suffixes[-1:] and suffixes[-1] in _COMPRESSED
+    kind = (suffixes[-2:-1] if packed else suffixes[-1:]) or [""]
+    if kind[0] in (".csv", ".tsv", ".txt"):
+        return _read_text(opened, name, suffixes[-1] if packed else None, kind[0])
+    if kind[0] in _ARROW and not packed:
+        return _read_arrow(opened, name, kind[0])
+    raise MpcError(f"The file {quoted(name)} should end in {ACCEPTED}: name it by what it holds.")
+
+
+def _read_text(opened: BinaryIO, name: str, packed: str | None, kind: str) -> pd.DataFrame:
+    compression: Any = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz", ".zst": "zstd"}
+    try:
+        return pd.read_csv(
+            opened,
+            sep="\t" if kind == ".tsv" else ",",
+            compression=None if packed is None else compression[packed],
+            low_memory=False,
+        )
+    except (ValueError, UnicodeError, pd.errors.ParserError, EOFError) as error:
+        raise MpcError(
+            f"The file {quoted(name)} cannot be read as a table of text: {error}; check that it "
+            "is UTF-8, with one line of names first."
+        ) from error
+
+
+def _read_arrow(opened: BinaryIO, name: str, kind: str) -> pd.DataFrame:
+    if importlib.util.find_spec("pyarrow") is None:
+        raise MpcError(
+            f"Reading {kind} files needs pyarrow, which is not installed: pip install pyarrow, or "
+            "save the table as CSV."
+        )
+    try:
+        if kind in (".parquet", ".pq"):
+            return pd.read_parquet(opened)
+        return pd.read_feather(opened)
+    except (ValueError, OSError) as error:
+        raise MpcError(f"The file {quoted(name)} cannot be read as {kind}: {error}.") from error
