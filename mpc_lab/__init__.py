@@ -59,5 +59,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Turn on offline drawing and add ``%%mpc_audit``: what ``%load_ext mpc_lab`` does."""
+    importlib.import_module("mpc_lab.magics").load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Undo what ``%load_ext mpc_lab`` did."""
+    importlib.import_module("mpc_lab.magics").unload_ipython_extension(shell)
+
+
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]

@@ -68,6 +68,12 @@ def _broken(lines: Sequence[str], width: float) -> list[str]:
     return [part for line in lines if line for part in textwrap.wrap(line, wide)]
 
 
+def config() -> dict[str, Any]:
+    """Return the look as the plain ``config`` of a specification."""
+    plain: dict[str, Any] = alt.Config(**_config()).to_dict()
+    return plain
+
+
 def _config() -> dict[str, Any]:
     words: dict[str, Any] = {
         "labelColor": GREY,
