@@ -25,11 +25,12 @@ _HOME = {
     "load": "mpc_lab.results",
     "pool": "mpc_lab.results.pool",
 }
-_ROOMS = ("charts", "datasets", "rankers")
+_ROOMS = ("charts", "datasets", "explorers", "rankers")
 
 if TYPE_CHECKING:
     from mpc_lab import charts as charts
     from mpc_lab import datasets as datasets
+    from mpc_lab import explorers as explorers
     from mpc_lab import rankers as rankers
     from mpc_lab.errors import AuditFailed as AuditFailed
     from mpc_lab.errors import MpcError as MpcError

@@ -58,6 +58,8 @@ def finish(chart: Kind, title: str, subtitle: Sequence[str], width: int = WIDTH)
         description=" ".join([title, *subtitle]),
         background="transparent",
         autosize=alt.AutoSizeParams(type="pad", resize=True),
+        # The words as they are, for a page that breaks lines itself.
+        usermeta={"mpc": {"title": title, "subtitle": [line for line in subtitle if line]}},
     )
     themed: Kind = made.configure(**_config())
     return themed

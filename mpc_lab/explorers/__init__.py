@@ -1,0 +1,13 @@
+"""Explorers of an audit in a notebook: each a set of traits with widgets that follow them.
+
+State apart from view: what is looked at is an ``AuditState``, which needs no browser; widgets show
+it and change it. Charts are those of ``mpc_lab.charts``, drawn in the page without a network; names
+from data are shown as text. May import from ``errors`` to ``charts``; loads ipywidgets and Altair,
+and is itself loaded when ``mpc_lab.explorers`` is first used.
+"""
+
+from mpc_lab.explorers.explorer import Explorer
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.state import AuditState
+
+__all__ = ["AuditState", "Explorer", "LiveChart"]

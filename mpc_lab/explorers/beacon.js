@@ -1,0 +1,30 @@
+// Hides the static picture of the same output once everything live in it is drawn.
+
+function render({ el }) {
+  el.classList.add("mpc-beacon");
+  const hidden = [];
+  let timer = 0;
+
+  function look() {
+    const area = el.closest(".jp-OutputArea, .output_area, .output");
+    const charts = area ? [...area.querySelectorAll(".mpc-chart")] : [];
+    const waiting = charts.some((chart) => !("drawn" in chart.dataset) && chart.offsetParent);
+    if (!area || waiting) return;
+    clearInterval(timer);
+    for (const still of area.querySelectorAll(".mpc-static")) {
+      const child = still.closest(".jp-OutputArea-child") ?? still;
+      if (child.contains(el)) continue;
+      hidden.push([child, child.style.display]);
+      child.style.display = "none";
+    }
+    el.dataset.live = "true";
+  }
+
+  timer = setInterval(look, 50);
+  return () => {
+    clearInterval(timer);
+    for (const [child, display] of hidden) child.style.display = display;
+  };
+}
+
+export default { render };

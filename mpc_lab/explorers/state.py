@@ -1,0 +1,161 @@
+"""What the tabs of an explorer share: group, rule, mode and threshold. No widget in here."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from mpc_lab.errors import near_match
+from mpc_lab.results.reading import Cell, slices
+from mpc_lab.results.rows import headline_epsilon
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+SHARED = ("group", "scoring_rule", "pairing_mode", "epsilon")
+
+
+class CellTraits(traitlets.HasTraits):
+    """One cell of an audit and a threshold, as traits that refuse what the audit lacks.
+
+    Attributes
+    ----------
+    audit : Audit
+        Read-only.
+    group, scoring_rule, pairing_mode : str
+        The cell.
+    epsilon : float
+        The threshold: finite, and at least 0.
+    """
+
+    audit = traitlets.Any(read_only=True)
+    group = traitlets.Unicode()
+    scoring_rule = traitlets.Unicode()
+    pairing_mode = traitlets.Unicode()
+    epsilon = traitlets.Float()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in the order of the headline."""
+        return _labels(self.audit, "group")
+
+    @property
+    def scoring_rules(self) -> tuple[str, ...]:
+        """The labels of the scoring rules."""
+        return _labels(self.audit, "scoring_rule")
+
+    @property
+    def pairing_modes(self) -> tuple[str, ...]:
+        """The names of the pairing modes."""
+        return _labels(self.audit, "pairing_mode")
+
+    @property
+    def own_epsilon(self) -> float:
+        """The headline's own threshold of the cell; NaN where the cell has no pair."""
+        return headline_epsilon(self.audit, self.group, self.scoring_rule)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The thresholds of the curve, and the cell's own, ascending."""
+        grid = set(self.audit.curve["epsilon"].values.tolist())
+        own = self.own_epsilon
+        return tuple(sorted(grid | ({own} if math.isfinite(own) else set())))
+
+    @property
+    def cell(self) -> Cell:
+        """The headline of the cell, as a person reads it."""
+        part = next(
+            one
+            for one in slices(self.audit)
+            if (one.rule, one.mode) == (self.scoring_rule, self.pairing_mode)
+        )
+        return next(cell for cell in part.cells if cell.group == self.group)
+
+    @traitlets.validate("group", "scoring_rule", "pairing_mode")
+    def _check_label(self, proposal: Any) -> str:
+        what, label = proposal["trait"].name, proposal["value"]
+        known = _labels(self.audit, what)
+        if label not in known:
+            raise traitlets.TraitError(
+                f"This audit has no {what} {label!r}.{near_match(label, known)}"
+            )
+        return str(label)
+
+    @traitlets.validate("epsilon")
+    def _check_epsilon(self, proposal: Any) -> float:
+        value = float(proposal["value"])
+        if not (math.isfinite(value) and value >= 0):
+            raise traitlets.TraitError(
+                f"epsilon must be a finite number of at least 0, but {proposal['value']!r} came."
+            )
+        return value
+
+
+class AuditState(CellTraits):
+    """The cell and threshold that all tabs look at.
+
+    Starts at the strongest finding of the baseline's matched pairs, at its own threshold. The
+    threshold follows to that of another cell for as long as it is the headline's own.
+
+    Parameters
+    ----------
+    audit : Audit
+    **start
+        Any of ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``.
+
+    Attributes
+    ----------
+    revision : int
+        Grows by 1 when the four are settled after a change; observe it to see one change once.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> from mpc_lab.explorers import AuditState
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> state = AuditState(audit, group="2")
+    >>> state.pairing_mode, state.epsilon == state.own_epsilon
+    ('matched', True)
+    """
+
+    revision = traitlets.Int(0)
+
+    def __init__(self, audit: Audit, **start: Any) -> None:
+        super().__init__()
+        self.set_trait("audit", audit)
+        self._at_own = False
+        first = slices(audit)[0]
+        cell = {"group": first.cells[0].group, "scoring_rule": first.rule}
+        for name, value in {**cell, "pairing_mode": first.mode, **start}.items():
+            if name not in SHARED:
+                raise traitlets.TraitError(
+                    f"An explorer has no option {name!r}.{near_match(name, SHARED)}"
+                )
+            if name != "epsilon":
+                setattr(self, name, value)
+        self.epsilon = start.get("epsilon", self._default_epsilon())
+        self.observe(self._follow, ("group", "scoring_rule"))
+        self.observe(self._settle, SHARED)
+        self._at_own = self.epsilon == self._default_epsilon()
+
+    def _default_epsilon(self) -> float:
+        own = self.own_epsilon
+        if math.isfinite(own):
+            return own
+        grid = self.audit.curve["epsilon"].values.tolist()
+        return float(grid[len(grid) // 2])
+
+    def _follow(self, _change: Any) -> None:
+        if self._at_own:
+            self.epsilon = self._default_epsilon()
+
+    def _settle(self, change: Any) -> None:
+        if change["name"] == "epsilon":
+            self._at_own = self.epsilon == self._default_epsilon()
+        self.revision += 1
+
+
+def _labels(audit: Audit, dim: str) -> tuple[str, ...]:
+    return tuple(audit.headline[dim].values.tolist())
