@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.walk import Task, added
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -39,9 +40,13 @@ class MemoryWalk:
         self.blocks = log.blocks
         self.progress = progress
 
-    def __call__(self, task: Callable[[Log, int, int], Result], label: str) -> Iterator[Result]:
+    def __call__(self, task: Task[Result], label: str) -> Iterator[Result]:
         """Yield what the task returns for each block, in order."""
         return self.spread(lambda block: task(self.log, *block), self.blocks, label)
+
+    def total(self, task: Task[Result], label: str, start: Result) -> Result:
+        """Add what the task returns for each block, in order."""
+        return added(self(task, label), start)
 
     def spread(
         self, task: Callable[[Job], Result], jobs: Sequence[Job], label: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mpc_lab.pairing.arrays import Floats, Masks
@@ -20,22 +22,21 @@ def centers(walk: Walk, word: int, n_groups: int) -> Floats:
 
     Otherwise 0.
     """
-
-    def task(log: Log, first: int, last: int) -> Floats:
-        sums = np.zeros((n_groups + 1, 3))
-        start, end = log.starts[log.units[first]], log.starts[log.units[last]]
-        _outcome_sums(log.outcome, log.masks[word], start, end, sums)
-        return sums
-
-    sums = np.zeros((n_groups + 1, 3))
-    for part in walk(task, "reading outcomes"):
-        sums += part
+    start = np.zeros((n_groups + 1, 3))
+    sums = walk.total(partial(_sums_of_block, word, n_groups), "reading outcomes", start)
     inside, outside = sums[:-1], sums[-1] - sums[:-1]
     with np.errstate(all="ignore"):
         difference = inside[:, 1] / inside[:, 0] - outside[:, 1] / outside[:, 0]
         variance = _variance(inside) + _variance(outside)
         large = difference**2 > _STANDARD_DEVIATIONS**2 * variance
     return np.where(large & np.isfinite(difference), difference, 0.0)
+
+
+def _sums_of_block(word: int, n_groups: int, log: Log, first: int, last: int) -> Floats:
+    sums = np.zeros((n_groups + 1, 3))
+    start, end = log.starts[log.units[first]], log.starts[log.units[last]]
+    _outcome_sums(log.outcome, log.masks[word], start, end, sums)
+    return sums
 
 
 def _variance(sums: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mpc_lab.pairing.arrays import Floats, Ints, Masks
@@ -21,26 +23,27 @@ def draw_gaps(walk: Walk, word: int) -> tuple[Floats, Masks]:
     matched : uint64 array
         The groups of which the pair is a ``matched`` pair.
     """
-
-    def weigh(log: Log, first: int, last: int) -> float:
-        return float(_pairs_in_queries(log, first, last).sum())
-
-    total = sum(walk(weigh, "sizing up"))
+    total = walk.total(_weigh, "sizing up", 0.0)
     # More of a larger log: what lies inside the guess has to be collected.
     drawn = min(max(_FEWEST, _SHARE * total), _MOST)
-
-    def draw(log: Log, first: int, last: int) -> tuple[Floats, Masks]:
-        weight = _pairs_in_queries(log, first, last)
-        n = int(np.ceil(drawn * weight.sum() / total)) if total else 0
-        lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
-        gap = log.score[upper] - log.score[lower]
-        mask = log.masks[word]
-        differ = mask[lower] ^ mask[upper]
-        # A tie is a pair of both modes, so either of the two may be in the group.
-        return gap, np.where(gap == 0, differ, differ & mask[lower])
-
-    parts = list(walk(draw, "drawing pairs"))
+    share = drawn / total if total else 0.0
+    parts = list(walk(partial(_draw, word, share), "drawing pairs"))
     return np.concatenate([gap for gap, _ in parts]), np.concatenate([mask for _, mask in parts])
+
+
+def _weigh(log: Log, first: int, last: int) -> float:
+    return float(_pairs_in_queries(log, first, last).sum())
+
+
+def _draw(word: int, share: float, log: Log, first: int, last: int) -> tuple[Floats, Masks]:
+    weight = _pairs_in_queries(log, first, last)
+    n = int(np.ceil(share * weight.sum()))
+    lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
+    gap = log.score[upper] - log.score[lower]
+    mask = log.masks[word]
+    differ = mask[lower] ^ mask[upper]
+    # A tie is a pair of both modes, so either of the two may be in the group.
+    return gap, np.where(gap == 0, differ, differ & mask[lower])
 
 
 def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
@@ -50,7 +53,7 @@ def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
 
 def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints, Ints]:
     # Blocks that drew alike would draw the same places of their lists again and again.
-    rng = np.random.default_rng(first_query)
+    rng = np.random.default_rng(log.origin + first_query)
     cumulated = np.cumsum(weight)
     # Sorted, so that the rows of the drawn queries are read in the order they stand in.
     at = np.sort(rng.random(n)) * (cumulated[-1] if n else 0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -84,9 +85,8 @@ def gather(walk: Walk, layout: Layout, n_items: int, *, adjacent: bool) -> Momen
     n_groups, n_bins = layout.edges.shape
     n_modes = 1 if adjacent else 2
     tables = _FirstBins(n_items, n_modes * n_groups, n_bins)
-    sums = np.zeros((n_modes * n_groups, n_bins, N_SUMS))
-    for part in _swept(walk, layout, adjacent, tables, cross=False):
-        sums += part.sums
+    swept = partial(_sweep, layout, layout.all_edges, layout.local, adjacent, tables)
+    sums = walk.total(swept, "sweeping", np.zeros((n_modes * n_groups, n_bins, N_SUMS)))
     shape = (n_modes, n_groups, n_bins)
     return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
 
@@ -101,36 +101,62 @@ def gather_cross(walk: Walk, layout: Layout, *, adjacent: bool) -> Quadratic:
     """
     n_groups, n_bins = layout.edges.shape
     n_modes = 1 if adjacent else 2
-    cross = np.zeros((n_modes * n_groups, n_bins, n_bins, 3))
-    for part in _swept(walk, layout, adjacent, _FirstBins(0, 0, n_bins), cross=True):
-        cross += part.cross
+    swept = partial(_sweep_cross, layout, layout.all_edges, layout.local, adjacent)
+    start = np.zeros((n_modes * n_groups, n_bins, n_bins, 3))
+    cross = walk.total(swept, "sweeping for the band", start)
     cross = np.cumsum(np.cumsum(cross, axis=1), axis=2)
     cross = cross.reshape(n_modes, n_groups, n_bins, n_bins, 3)
     return Quadratic(cross[..., 0], cross[..., 1], cross[..., 2])
 
 
-def _swept(
-    walk: Walk, layout: Layout, adjacent: bool, tables: _FirstBins, *, cross: bool
-) -> Iterator[Bookings]:
+def _sweep(
+    layout: Layout,
+    every: Floats,
+    local: Bins,
+    adjacent: bool,
+    tables: _FirstBins,
+    log: Log,
+    first: int,
+    last: int,
+) -> Floats:
     n_groups, n_bins = layout.edges.shape
     n_slots = n_groups if adjacent else 2 * n_groups
-    every, local = layout.all_edges, layout.local
+    with tables.lent() as table:
+        to = Bookings(np.zeros((n_slots, n_bins, N_SUMS)), table, np.zeros((0, n_bins, n_bins, 3)))
+        _book(layout, every, local, adjacent, log, first, last, to)
+    return to.sums
 
-    def task(log: Log, first: int, last: int) -> Bookings:
-        to = Bookings(
-            np.zeros((n_slots, n_bins, N_SUMS)),
-            tables.mine(),
-            np.zeros((n_slots if cross else 0, n_bins, n_bins, 3)),
-        )
-        rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
-        bins = (every, local, layout.center, first, last, to)
-        if adjacent:
-            sweep_neighbours(*rows, log.below, *bins)
-        else:
-            sweep_both_sides(*rows, *bins)
-        return to
 
-    return walk(task, "sweeping")
+def _sweep_cross(
+    layout: Layout, every: Floats, local: Bins, adjacent: bool, log: Log, first: int, last: int
+) -> Floats:
+    n_groups, n_bins = layout.edges.shape
+    n_slots = n_groups if adjacent else 2 * n_groups
+    to = Bookings(
+        np.zeros((n_slots, n_bins, N_SUMS)),
+        _no_bins((0, 0), n_bins),
+        np.zeros((n_slots, n_bins, n_bins, 3)),
+    )
+    _book(layout, every, local, adjacent, log, first, last, to)
+    return to.cross
+
+
+def _book(
+    layout: Layout,
+    every: Floats,
+    local: Bins,
+    adjacent: bool,
+    log: Log,
+    first: int,
+    last: int,
+    to: Bookings,
+) -> None:
+    rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
+    bins = (every, local, layout.center, first, last, to)
+    if adjacent:
+        sweep_neighbours(*rows, log.below, *bins)
+    else:
+        sweep_both_sides(*rows, *bins)
 
 
 def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:
@@ -151,30 +177,40 @@ def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:
     )
 
 
+def _no_bins(shape: tuple[int, int], n_bins: int) -> FirstBins:
+    """Return a table of items without a pair; the narrower type stays in the cache."""
+    if n_bins < 256:
+        return np.full(shape, n_bins, dtype=np.uint8)
+    return np.full(shape, n_bins, dtype=np.uint16)
+
+
 class _FirstBins:
-    """One table a thread, because lowering an entry is not safe from two threads at once."""
+    """The first bin of each item, in one table for each block that is swept at the same time.
+
+    Lowering an entry is not safe from two threads at once.
+    """
 
     def __init__(self, n_items: int, n_slots: int, n_bins: int) -> None:
-        # The narrower table stays in the cache; few grids need the wider.
-        self.dtype = np.uint8 if n_bins < 256 else np.uint16
         self.shape = (n_items, n_slots)
         self.n_bins = n_bins
-        self.local = threading.local()
-        self.tables: list[FirstBins] = []
+        self.free: list[FirstBins] = []
 
-    def mine(self) -> FirstBins:
-        """Return the table of this thread."""
-        if not hasattr(self.local, "table"):
-            self.local.table = np.full(self.shape, self.n_bins, dtype=self.dtype)
-            self.tables.append(self.local.table)
-        return self.local.table  # type: ignore[no-any-return]
+    @contextmanager
+    def lent(self) -> Iterator[FirstBins]:
+        """Lend a table to one block."""
+        try:
+            table = self.free.pop()
+        except IndexError:
+            table = _no_bins(self.shape, self.n_bins)
+        yield table
+        self.free.append(table)
 
     def items(self) -> Ints:
         """Return how many items of each slot have a pair up to each bin."""
         n_items, n_slots = self.shape
         found = np.zeros((n_slots, self.n_bins + 1), dtype=np.int64)
-        if self.tables and n_items:
-            first = np.minimum.reduce(self.tables)
+        if self.free and n_items:
+            first = np.minimum.reduce(self.free)
             for slot in range(n_slots):
                 found[slot] = np.bincount(first[:, slot], minlength=self.n_bins + 1)
         return np.cumsum(found[:, :-1], axis=1)

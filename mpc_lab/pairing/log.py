@@ -42,6 +42,8 @@ class Log:
         The row of the ranking that stands here.
     tie : int64 array
         Ascends among rows of one query and score.
+    origin : int
+        How many queries stand before these where the log is a part of a larger one.
     """
 
     units: Ints
@@ -53,6 +55,7 @@ class Log:
     below: Ints
     row: Ints
     tie: Ints
+    origin: int = 0
 
     @property
     def blocks(self) -> list[tuple[int, int]]:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
-
 import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_gaps
-from mpc_lab.pairing.walk import Walk
+from mpc_lab.pairing.walk import PlainWalk
 
 MOST_LISTED = 50_000_000
-
-Result = TypeVar("Result")
 
 
 def count_matched(log: Log, epsilon: float | None = None) -> int:
     """Count the ``matched`` pairs of the first group of a log, up to a gap or all of them."""
     if epsilon is None:
-        return int(count_pairs(_in_order(log), 0, 1)[0])
-    return int(count_up_to(_in_order(log), 0, np.array([epsilon]))[0])
+        return int(count_pairs(PlainWalk(log), 0, 1)[0])
+    return int(count_up_to(PlainWalk(log), 0, np.array([epsilon]))[0])
 
 
 def nearest_gap(log: Log, most: int) -> float:
@@ -31,7 +26,7 @@ def nearest_gap(log: Log, most: int) -> float:
     gap; where there is none, NaN.
     """
     total = np.array([count_matched(log)])
-    return float(kth_smallest_gaps(_in_order(log), 0, total, np.minimum(total, most))[0])
+    return float(kth_smallest_gaps(PlainWalk(log), 0, total, np.minimum(total, most))[0])
 
 
 def check_listable(log: Log, epsilon: float) -> int:
@@ -44,10 +39,3 @@ def check_listable(log: Log, epsilon: float) -> int:
             "at epsilon=0."
         )
     return pairs
-
-
-def _in_order(log: Log) -> Walk:
-    def walk(task: Callable[[Log, int, int], Result], label: str) -> Iterator[Result]:
-        return (task(log, first, last) for first, last in log.blocks)
-
-    return walk

@@ -7,6 +7,8 @@ floating-point numbers narrows it first, one counting pass a step.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mpc_lab.pairing.arrays import Flags, Floats, Ints
@@ -22,23 +24,15 @@ _BELOW_ZERO = -1.0  # every gap lies above it
 
 def count_pairs(walk: Walk, word: int, n_groups: int) -> Ints:
     """Return the number of ``matched`` pairs of each group with no limit on the gap."""
-
-    def task(log: Log, first: int, last: int) -> Ints:
-        total = np.zeros(n_groups, dtype=np.int64)
-        count_all(log.units, log.starts, log.score, log.masks[word], first, last, total)
-        return total
-
-    return np.asarray(sum(walk(task, "counting pairs"), np.zeros(n_groups, dtype=np.int64)))
+    start = np.zeros(n_groups, dtype=np.int64)
+    return walk.total(partial(_count_all, word, n_groups), "counting pairs", start)
 
 
 def count_up_to(walk: Walk, word: int, limit: Floats, wanted: Flags | None = None) -> Ints:
     """Return the number of ``matched`` pairs of each group with a gap of at most its limit."""
     mask = _mask(np.ones(len(limit), dtype=bool) if wanted is None else wanted)
-
-    def task(log: Log, first: int, last: int) -> Ints:
-        return _count(log, word, mask, limit, first, last)
-
-    return np.asarray(sum(walk(task, "counting gaps"), np.zeros(len(limit), dtype=np.int64)))
+    start = np.zeros(len(limit), dtype=np.int64)
+    return walk.total(partial(_count, word, mask, limit), "counting gaps", start)
 
 
 def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
@@ -89,17 +83,7 @@ def _select(
     walk: Walk, word: int, k: Ints, low: Floats, high: Floats, wanted: Flags, found: Floats
 ) -> None:
     """Fill in the K-th gap of each wanted group whose bracket (low, high] holds it."""
-    mask = _mask(wanted)
-
-    def task(log: Log, first: int, last: int) -> tuple[Ints, Floats, Ints]:
-        below = _count(log, word, mask, low, first, last)
-        ends = np.cumsum(_count(log, word, mask, high, first, last) - below)
-        gaps, place = np.empty(int(ends[-1])), np.concatenate([[0], ends[:-1]])
-        rows = (log.units, log.starts, log.score, log.masks[word])
-        collect_between(*rows, mask, low, high, first, last, place, gaps)
-        return below, gaps, ends
-
-    parts = list(walk(task, "selecting thresholds"))
+    parts = list(walk(partial(_collect, word, _mask(wanted), low, high), "selecting thresholds"))
     below = sum((part[0] for part in parts), np.zeros(len(k), dtype=np.int64))
     for g in np.flatnonzero(wanted):
         inside = np.concatenate(
@@ -144,7 +128,25 @@ def _bisect(
     return lowest, high.view(np.float64), wanted & (high - low == 1)
 
 
-def _count(log: Log, word: int, mask: np.uint64, limit: Floats, first: int, last: int) -> Ints:
+def _collect(
+    word: int, mask: np.uint64, low: Floats, high: Floats, log: Log, first: int, last: int
+) -> tuple[Ints, Floats, Ints]:
+    """Return the gaps of each group up to `low`, those up to `high`, and where a group's end."""
+    below = _count(word, mask, low, log, first, last)
+    ends = np.cumsum(_count(word, mask, high, log, first, last) - below)
+    gaps, place = np.empty(int(ends[-1])), np.concatenate([[0], ends[:-1]])
+    rows = (log.units, log.starts, log.score, log.masks[word])
+    collect_between(*rows, mask, low, high, first, last, place, gaps)
+    return below, gaps, ends
+
+
+def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Ints:
+    total = np.zeros(n_groups, dtype=np.int64)
+    count_all(log.units, log.starts, log.score, log.masks[word], first, last, total)
+    return total
+
+
+def _count(word: int, mask: np.uint64, limit: Floats, log: Log, first: int, last: int) -> Ints:
     count = np.zeros(len(limit), dtype=np.int64)
     count_within(log.units, log.starts, log.score, log.masks[word], mask, limit, first, last, count)
     return count
