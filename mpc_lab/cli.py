@@ -9,21 +9,20 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
+
+import shtab
 
 from mpc_lab import __version__
+from mpc_lab.command_line.options import BY_NAME, COLUMN_OPTIONS, add_options
+from mpc_lab.command_line.show import show
 from mpc_lab.errors import MpcError
 from mpc_lab.terminal import plain
+from mpc_lab.writing import target_path
 
 # numpy, numba and rich load inside the functions, so that --version and --help answer at once.
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.table import Table
-
-    from mpc_lab.results import Audit
-
 BAD_INPUT = 3
 UNEXPECTED = 70
 INTERRUPTED = 130
@@ -79,6 +78,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mpc-lab {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands)
+    _add_audit(commands)
+    _add_explore(commands)
+    _add_notebooks(commands)
+    shtab.add_argument_to(parser, "--print-completion", help="print a completion script and stop")
     return parser
 
 
@@ -90,13 +93,18 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     demo.add_argument("--queries", type=int, default=20_000, help="queries to draw (%(default)s)")
     demo.add_argument("--seed", type=int, default=0, help="seed of the draw (%(default)s)")
-    demo.add_argument("--save", type=Path, metavar="OUT.nc", help="save the audit to this file")
+    for name, example, words in (
+        ("--save", "OUT.nc", "save the audit to this file"),
+        ("--report", "OUT.html", "write a self-contained page"),
+    ):
+        path = demo.add_argument(name, type=Path, metavar=example, help=words)
+        path.complete = shtab.FILE  # type: ignore[attr-defined]
     demo.add_argument("--no-progress", action="store_true", help="show no progress bar")
     demo.set_defaults(command=_demo)
 
 
 def _demo(options: argparse.Namespace) -> int:
-    _check_can_save(options.save)
+    _check_can_write(options, "save", "report")
     from mpc_lab.datasets import synthetic
     from mpc_lab.pairing.compiling import announced_compilation
     from mpc_lab.run import audit
@@ -109,60 +117,133 @@ def _demo(options: argparse.Namespace) -> int:
     if options.save is not None:
         result.save(options.save)
         print(f"Saved to {plain(options.save)}.", file=sys.stderr)
-    _show(result)
+    if options.report is not None:
+        result.report(options.report)
+        print(f"Report in {plain(options.report)}.", file=sys.stderr)
+    show(result)
     return 0
 
 
-def _check_can_save(path: Path | None) -> None:
+def _check_can_write(options: argparse.Namespace, *names: str) -> None:
     """Refuse a hopeless path before the work, not after it."""
-    if path is not None and not path.parent.is_dir():
-        raise MpcError(
-            f"--save needs a file in a folder that exists, got {str(path)!r}; "
-            f"make the folder {str(path.parent)!r} first."
-        )
+    for name in names:
+        path = getattr(options, name)
+        if path is not None:
+            try:
+                target_path(path)
+            except MpcError as error:
+                raise MpcError(f"--{name}: {error}") from error
 
 
-def _show(result: Audit) -> None:
-    from rich.console import Console
+_DESCRIPTION = """\
+Audit whether a ranker undervalues groups of items, from log files with one row for each
+item shown: CSV, TSV, Parquet or Feather. Several files are read as one log: a query that
+occurs in two of them is one query.
+"""
+_EXAMPLES = """\
+examples:
+  mpc-lab audit log.csv --query user --item movie --score score --outcome rating \\
+      --group genres --group-sep "|"
+  mpc-lab audit "logs/2026-*/*.parquet" --query user,day --score s --outcome clicked \\
+      --group is_new,is_local --report report.html --save audit.nc
+  mpc-lab audit log.csv --guess                           look at the guess, then name the columns
+  mpc-lab audit --config audit.toml --tolerance 0.02 --gate && deploy
 
-    class PipedConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
+config file: every option is a key, with files = ["logs/*.csv"]; its paths are taken from the
+folder that it is in, and what stands on the line wins:
+  files = "logs/*.csv"
+  query = ["user", "day"]
+  score = "score"
+  outcome = "clicked"
+  group = "genres"
+  group_sep = "|"
+  threshold = "quantile:0.01"
+  tolerance = 0.02
+  gate = true
 
-    print(plain(result.summary(), lines=True))
-    print()
-    PipedConsole(highlight=False).print(_table(result.to_frame()))
-
-
-def _table(frame: pd.DataFrame) -> Table:
-    """Lay out the headline: one row for each audited cell."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table()
-    for name in ("group", "verdict"):
-        table.add_column(name, overflow="fold")
-    for name in ("gap", "adjusted interval", "pairs", "queries", "ε"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in frame.reset_index().to_dict("records"):
-        # Text, not str: rich reads a str as markup.
-        table.add_row(*(Text(plain(cell)) for cell in _cells(row)))
-    return table
+exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input, 70 a fault of
+mpc-lab, 130 interrupted.
+"""
 
 
-def _cells(row: dict[Hashable, Any]) -> tuple[str, ...]:
-    estimable = row["estimate"] == row["estimate"]
-    low, high = row["ci_low_adjusted"], row["ci_high_adjusted"]
-    return (
-        row["group"],
-        row["verdict"],
-        f"{row['estimate']:+.3f}" if estimable else "–",
-        # The interval that the verdict rests on.
-        f"{low:+.3f} to {high:+.3f}" if estimable else "–",
-        f"{row['n_pairs']:,}",
-        f"{row['n_queries']:,}",
-        f"{row['epsilon']:.3g}",
+def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
+    audit = commands.add_parser(
+        "audit",
+        allow_abbrev=False,
+        help="audit log files: a table, a report, a gate for a pipeline",
+        usage="mpc-lab audit FILE… --query COLUMN --score COLUMN --outcome COLUMN --group COLUMN "
+        "[options]",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    files = audit.add_argument(
+        "files", nargs="*", metavar="FILE", help="files, or patterns such as 'logs/*.csv'"
+    )
+    files.complete = shtab.FILE  # type: ignore[attr-defined]
+    config = audit.add_argument(
+        "--config", type=Path, metavar="AUDIT.toml", help="take options from this file"
+    )
+    config.complete = shtab.FILE  # type: ignore[attr-defined]
+    add_options(audit)
+    audit.set_defaults(command=_audit)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from mpc_lab.command_line.audit_command import run
+
+    return run(options)
+
+
+def _add_explore(commands: argparse._SubParsersAction[_Parser]) -> None:
+    explore = commands.add_parser(
+        "explore",
+        help="explore a log, or a saved audit, in the browser",
+        description="Serve the explorer of one file on this machine and open it in the browser. "
+        "Columns that are not named are asked for there.",
+    )
+    file = explore.add_argument("file", type=Path, metavar="FILE", help="a log or a saved audit")
+    file.complete = shtab.FILE  # type: ignore[attr-defined]
+    for name in COLUMN_OPTIONS:
+        option = BY_NAME[name]
+        how = {"action": "append"} if option.is_list else {}
+        explore.add_argument(
+            option.flag, dest=name, metavar=option.metavar or "TEXT", help=option.help, **how
+        )
+    explore.add_argument("--port", type=int, default=0, help="port to serve at (a free one)")
+    explore.add_argument("--no-open", action="store_true", help="open no browser")
+    explore.set_defaults(command=_explore)
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from mpc_lab.command_line.explore import run
+
+    return run(options)
+
+
+def _add_notebooks(commands: argparse._SubParsersAction[_Parser]) -> None:
+    notebooks = commands.add_parser(
+        "notebooks",
+        help="copy the tutorials and open them in JupyterLab",
+        description="Copy the tutorial notebooks into a folder and open JupyterLab there.",
+    )
+    folder = notebooks.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("mpc-lab-notebooks"),
+        metavar="FOLDER",
+        help="where to copy them (%(default)s); a notebook that is there already stays",
+    )
+    folder.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    notebooks.add_argument("--no-open", action="store_true", help="copy only")
+    notebooks.set_defaults(command=_notebooks)
+
+
+def _notebooks(options: argparse.Namespace) -> int:
+    from mpc_lab.command_line.notebooks import run
+
+    return run(options)
 
 
 def _show_what_cannot_be_encoded() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import mpc_lab as mpc
 from mpc_lab import cli
+from mpc_lab.command_line.tables import headline_table
 from mpc_lab.pairing.compiling import announced_compilation
 
 SMALL = ["demo", "--queries", "200", "--no-progress"]
@@ -34,7 +35,7 @@ def headline(**changes):
 def drawn(frame) -> str:
     console = Console(width=120, force_terminal=True, color_system=None)
     with console.capture() as capture:
-        console.print(cli._table(frame))
+        console.print(headline_table(frame))
     return capture.get()
 
 
@@ -167,7 +168,7 @@ def test_too_few_queries_are_refused_in_one_line(capsys):
 def test_a_folder_that_is_not_there_is_refused_before_the_work(monkeypatch, capsys, tmp_path):
     stop_with(monkeypatch, AssertionError("work was done"))
     assert cli.main(["demo", "--save", str(tmp_path / "none" / "out.nc")]) == 3
-    assert "--save needs a file in a folder that exists" in capsys.readouterr().err
+    assert "give a file in a folder that exists" in capsys.readouterr().err
 
 
 def test_the_version_is_that_of_the_package(capsys):

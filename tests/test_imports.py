@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "mpc_lab"
 ROOMS = (
     "errors",
     "terminal",
+    "writing",
     "ranking",
     "rankers",
     "datasets",
@@ -33,6 +34,7 @@ ROOMS = (
     "charts",
     "explorers",
     "report",
+    "command_line",
     "cli",
     "magics",
 )

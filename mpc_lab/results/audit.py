@@ -416,6 +416,9 @@ class Audit:
         tolerance: float | None = None,
         level: float | None = None,
         inconclusive: str = "warn",
+        *,
+        anytime: bool = False,
+        planned: int = 1000,
     ) -> None:
         """Raise :class:`mpc_lab.AuditFailed` where a group lies outside the tolerance.
 
@@ -429,8 +432,14 @@ class Audit:
             By default those of the audit.
         inconclusive : {"warn", "raise", "pass"}
             What to do where the audit cannot tell.
+        anytime : bool
+            Decide by :meth:`confidence_sequence` instead, for an audit that is run again as its log
+            grows: over all runs together the gate fails without a reason at most as often as the
+            level says. Needs a number as threshold, fixed before the first run.
+        planned : int
+            The number of queries at which those intervals should be tightest.
         """
-        _gate.check(self, tolerance, level, inconclusive)
+        _gate.check(self, tolerance, level, inconclusive, planned if anytime else None)
 
     def save(
         self,

@@ -87,10 +87,10 @@ def judge(
         )
         for name in names:
             cells[name][:, mode] = getattr(found, name).reshape(n_rules, n_groups)
-    return cells | _verdicts(cells, stacked["reason"], tolerance)
+    return cells | bracketed(cells, stacked["reason"], tolerance)
 
 
-def _verdicts(cells: dict[str, Array], why: Array, tolerance: float | None) -> dict[str, Array]:
+def bracketed(cells: dict[str, Array], why: Array, tolerance: float | None) -> dict[str, Array]:
     """Judge ``matched`` with its mirror image, and let ``mirrored`` carry the same verdict."""
 
     def of(mode: int, bracket: int) -> tuple[Array, Array]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.errors import AuditFailed, MpcError
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
-from mpc_lab.results.family import infer, judge
+from mpc_lab.results.family import bracketed, infer, judge
+from mpc_lab.results.looks import intervals
 from mpc_lab.results.plan import checked_level
 from mpc_lab.results.reading import settings
 from mpc_lab.results.restore import headline_moments
@@ -27,29 +29,69 @@ class InconclusiveAudit(UserWarning):
     """An audit that neither passes nor fails its gate."""
 
 
-def check(audit: Audit, tolerance: float | None, level: float | None, inconclusive: str) -> None:
+@dataclass(frozen=True)
+class Decision:
+    """What a gate says.
+
+    Attributes
+    ----------
+    answer : int
+        0 to pass, 1 to fail, 2 where the cells do not decide.
+    failed, undecided : tuple of str
+        The groups that fail, and those that are neither inside nor outside.
+    tolerance : float or None
+        What it was decided by.
+    """
+
+    answer: int
+    failed: tuple[str, ...]
+    undecided: tuple[str, ...]
+    tolerance: float | None
+
+
+def check(
+    audit: Audit,
+    tolerance: float | None,
+    level: float | None,
+    inconclusive: str,
+    planned: int | None = None,
+) -> None:
     """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
     if inconclusive not in _ANSWERS:
         raise MpcError(f"inconclusive takes 'warn', 'raise' or 'pass', not {inconclusive!r}.")
-    answer, failed, undecided = decide(audit, tolerance, level)
-    if answer == 1:
-        named = listing([quoted(group) for group in failed])
-        what = "a gap" if own_tolerance(audit, tolerance) is None else "a gap outside the tolerance"
-        raise AuditFailed(f"The audit found {what}: {named}{_where(audit)}.", failed)
-    if answer == 2 and inconclusive != "pass":
-        named = listing([quoted(group) for group in undecided])
-        message = (
-            f"The audit cannot tell whether the gap is within the tolerance: {named}"
-            f"{_where(audit)}; audit.summary() says what is missing."
-        )
+    found = decide(audit, tolerance, level, planned)
+    if found.answer == 1:
+        raise AuditFailed(explain(audit, found), found.failed)
+    if found.answer == 2 and inconclusive != "pass":
+        message = explain(audit, found)
         if inconclusive == "raise":
-            raise AuditFailed(message, undecided)
+            raise AuditFailed(message, found.undecided)
         warnings.warn(message, InconclusiveAudit, stacklevel=3)
 
 
+def explain(audit: Audit, found: Decision) -> str:
+    """Return a decision in one sentence."""
+    if found.answer == 1:
+        named = listing([quoted(group) for group in found.failed])
+        what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
+        return f"The audit found {what}: {named}{_where(audit)}."
+    if found.answer == 2:
+        named = listing([quoted(group) for group in found.undecided])
+        return (
+            f"The audit cannot tell whether the gap is within the tolerance: {named}"
+            f"{_where(audit)}; audit.summary() says what is missing."
+        )
+    if found.tolerance is None:
+        return "The audit found no gap, which is not evidence that there is none."
+    return f"The audit found every gap within the tolerance of {found.tolerance:g}{_where(audit)}."
+
+
 def decide(
-    audit: Audit, tolerance: float | None = None, level: float | None = None
-) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    audit: Audit,
+    tolerance: float | None = None,
+    level: float | None = None,
+    planned: int | None = None,
+) -> Decision:
     """Return the gate's answer, the groups that fail it, and those that it cannot decide.
 
     Parameters
@@ -57,21 +99,35 @@ def decide(
     audit : Audit
     tolerance, level : float, optional
         By default those of the audit.
-
-    Returns
-    -------
-    answer : int
-        0 to pass, 1 to fail, 2 where the cells do not decide.
-    failed, undecided : tuple of str
+    planned : int, optional
+        Decide by the confidence sequence of :meth:`mpc_lab.Audit.confidence_sequence`, tightest
+        at so many queries, so that the gate may be asked again and again as a log grows.
     """
     options = settings(audit)
     tolerance = own_tolerance(audit, tolerance)
     check_tolerance(tolerance)
     level = float(options["level"] if level is None else checked_level(level))
+    if planned is None:
+        cells = _judged(audit, level, tolerance)
+    else:
+        cells = _judged_anytime(audit, level, tolerance, planned)
+    rows = [PAIRING_MODES.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+    verdict, low, high, cut = (
+        cells[name][:, rows]
+        for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
+    )
+    answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
+    fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
+    open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
+    return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance)
+
+
+def _judged(audit: Audit, level: float, tolerance: float | None) -> dict[str, Any]:
+    options = settings(audit)
     correlations = None
     if options["adjust"] == "romano_wolf" and audit.moments is not None:
         correlations = list(audit.moments["correlation"].values)
-    cells = judge(
+    return judge(
         [
             infer(moments, cluster=str(options["cluster"]), level=level)
             for moments in headline_moments(audit)
@@ -82,15 +138,16 @@ def decide(
         seed=int(options.get("seed", 0)),
         correlations=correlations,
     )
-    rows = [PAIRING_MODES.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
-    verdict, low, high, cut = (
-        cells[name][:, rows]
-        for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
-    )
-    answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
-    fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
-    open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
-    return answer, _named(audit, fails), _named(audit, open_)
+
+
+def _judged_anytime(
+    audit: Audit, level: float, tolerance: float | None, planned: int
+) -> dict[str, Any]:
+    """Judge by intervals that hold at all looks together; nothing is ever cut at 0."""
+    low, high = intervals(audit, planned, level)
+    cut = np.zeros(low.shape, dtype=np.bool_)
+    cells = {"ci_low_adjusted": low, "ci_high_adjusted": high, "ci_cut": cut}
+    return cells | bracketed(cells, np.full(low.shape, ""), tolerance)
 
 
 def own_tolerance(audit: Audit, tolerance: float | None) -> float | None:

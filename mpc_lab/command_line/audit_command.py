@@ -1,0 +1,216 @@
+"""``mpc-lab audit``: from files to a table, to the outputs asked for, and to the gate's answer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_lab.command_line.config import settings
+from mpc_lab.command_line.files import Columns, column_names, find_files, head, read_log
+from mpc_lab.command_line.show import show
+from mpc_lab.command_line.values import names, rule_columns
+from mpc_lab.errors import MpcError
+from mpc_lab.terminal import plain
+from mpc_lab.writing import target_path, write_text
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+    from mpc_lab.results import Audit
+
+_NEEDED = ("query", "score", "outcome", "group")
+_IDS = ("query", "item", "unit", "segment")
+_NUMBERS = ("score", "outcome", "position")
+_ROLES = (*_NEEDED, "item", "unit", "position", "segment")
+_OPTIONS = {"epsilon", "cluster", "level", "adjust", "tolerance", "bootstrap", "seed", "threshold"}
+_OUTPUTS = ("report", "save", "json", "csv", "card")
+_STDOUT = Path("-")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit the files and return the exit code.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As ``mpc_lab.command_line.options`` describes them.
+    """
+    given = settings(options)
+    _check_gate(given)
+    if not given.get("files"):
+        raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
+    paths = find_files(given["files"])
+    _check_outputs(given, paths)
+    ranking = _ranking(paths, given)
+    result = _audit(ranking, given)
+    answer, sentence = _gate(result, given) if given.get("gate") else (0, "")
+    _write(result, given)
+    to_stdout = given.get("json") == _STDOUT
+    if not given.get("quiet"):
+        show(result, error=to_stdout)
+    if sentence:
+        print(plain(sentence), file=sys.stderr if to_stdout else sys.stdout)
+    return answer
+
+
+def _check_gate(given: dict[str, Any]) -> None:
+    if not given.get("gate"):
+        for name in ("anytime", "planned"):
+            if given.get(name):
+                raise MpcError(f"--{name} says how the gate decides: add --gate.")
+    elif given.get("planned") is not None and not given.get("anytime"):
+        raise MpcError("--planned belongs to the intervals of --anytime: add --anytime.")
+    if given.get("anytime") and not isinstance(given.get("threshold"), float):
+        raise MpcError(
+            "--anytime needs a threshold that was fixed before the first look: give --threshold a "
+            "number of score units."
+        )
+
+
+def _check_outputs(given: dict[str, Any], inputs: list[Path]) -> None:
+    """Refuse a hopeless path before the work, not after it."""
+    taken = {path.resolve(): "a log that is read" for path in inputs}
+    for name in _OUTPUTS:
+        if name not in given or (name == "json" and given[name] == _STDOUT):
+            continue
+        try:
+            target = target_path(given[name]).resolve()
+        except MpcError as error:
+            raise MpcError(f"--{name}: {error}") from error
+        if target in taken:
+            raise MpcError(f"--{name} would overwrite {taken[target]}, {str(given[name])!r}.")
+        taken[target] = f"the file of --{name}"
+
+
+# -- the log ---------------------------------------------------------------------------------
+
+
+def _ranking(paths: list[Path], given: dict[str, Any]) -> Ranking:
+    from mpc_lab.ranking import Ranking
+
+    known = column_names(paths[0])
+    roles = _roles(paths[0], given, known)
+    columns = _columns(roles, rule_columns(given.get("rules", ())))
+    with _reading(paths, given) as done:
+        log = read_log(paths, columns, done)
+    single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    others = {name: given[name] for name in ("group_sep", "missing") if name in given}
+    return Ranking(log, **single, **others)
+
+
+def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, list[str]]:
+    roles = {}
+    for name in _ROLES:
+        value = given.get(name)
+        if value is not None:
+            roles[name] = names(value, known) if isinstance(value, list) else [value]
+    if given.get("guess"):
+        roles = _guessed(path, given) | roles
+    absent = [name for name in _NEEDED if not roles.get(name)]
+    if absent:
+        listed = ", ".join(f"--{name}" for name in absent)
+        raise MpcError(
+            f"An audit needs {listed}: name a column of {str(path)!r} for each, which has "
+            f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}; or let "
+            "--guess choose."
+        )
+    return roles
+
+
+def _guessed(path: Path, given: dict[str, Any]) -> dict[str, list[str]]:
+    """Guess the columns from the first rows, and print the guess."""
+    from mpc_lab.ranking.guessing import guess_columns
+
+    guess = {name: value for name, value in guess_columns(head(path)).items() if value is not None}
+    separator = guess.pop("group_sep", None)
+    if separator and "group" not in given:
+        given.setdefault("group_sep", separator)
+    roles = {
+        name: list(value) if isinstance(value, list | tuple) else [value]
+        for name, value in guess.items()
+        if name in _ROLES
+    }
+    fresh = [f"--{name} {','.join(found)}" for name, found in roles.items() if name not in given]
+    fresh += [f"--group-sep {separator}"] if separator and "group" not in given else []
+    print(plain(f"Guessed: {' '.join(fresh) or 'nothing'}"), file=sys.stderr)
+    return roles
+
+
+def _columns(roles: dict[str, list[str]], more: list[str]) -> Columns:
+    flags = roles["group"] if len(roles["group"]) > 1 else []
+    labels = [] if flags else roles["group"]
+    return Columns(
+        ids=(*(name for role in _IDS for name in roles.get(role, [])), *labels),
+        numbers=(*(name for role in _NUMBERS for name in roles.get(role, [])), *more),
+        flags=tuple(flags),
+    )
+
+
+def _shows_progress(given: dict[str, Any]) -> bool:
+    return bool(given.get("progress", sys.stderr.isatty()))
+
+
+@contextmanager
+def _reading(paths: list[Path], given: dict[str, Any]) -> Iterator[Any]:
+    """Show how many files are read, where there are several."""
+    if len(paths) < 2 or not _shows_progress(given):
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=len(paths), desc="reading", unit="file", leave=False, delay=1.0) as bar:
+        yield lambda: bar.update(1)
+
+
+# -- the audit and what is made of it --------------------------------------------------------
+
+
+def _audit(ranking: Ranking, given: dict[str, Any]) -> Audit:
+    from mpc_lab.run import audit
+
+    chosen = {name: given[name] for name in _OPTIONS if name in given}
+    for name, keyword in (("rules", "scoring_rules"), ("modes", "pairing_modes")):
+        if name in given:
+            chosen[keyword] = given[name]
+    if "modes" in given:
+        chosen["pairing_modes"] = names(given["modes"], ())
+    if "groups" in given:
+        chosen["groups"] = names(given["groups"], ranking.groups)
+    return audit(ranking, progress=_shows_progress(given), **chosen)
+
+
+def _gate(result: Audit, given: dict[str, Any]) -> tuple[int, str]:
+    from mpc_lab.results.gate import decide, explain
+
+    planned = (given.get("planned") or 1000) if given.get("anytime") else None
+    decision = decide(result, planned=planned)
+    return decision.answer, explain(result, decision)
+
+
+def _write(result: Audit, given: dict[str, Any]) -> None:
+    """Write whatever was asked for, and say where it is."""
+    made = []
+    if "save" in given:
+        result.save(given["save"])
+        made.append("save")
+    if "report" in given:
+        result.report(given["report"], pairs=given.get("pairs", 0))
+        made.append("report")
+    if given.get("json") == _STDOUT:
+        sys.stdout.write(result.to_json() + "\n")
+    elif "json" in given:
+        write_text(given["json"], result.to_json() + "\n", "JSON")
+        made.append("json")
+    if "csv" in given:
+        from mpc_lab.command_line.tables import to_csv
+
+        write_text(given["csv"], to_csv(result), "CSV")
+        made.append("csv")
+    if "card" in given:
+        write_text(given["card"], result.model_card(), "A model card")
+        made.append("card")
+    for name in made:
+        print(f"Written: {plain(given[name])}", file=sys.stderr)

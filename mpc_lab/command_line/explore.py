@@ -1,0 +1,47 @@
+"""``mpc-lab explore``: a log or a saved audit in the browser."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mpc_lab.command_line.files import column_names
+from mpc_lab.command_line.options import BY_NAME, COLUMN_OPTIONS
+from mpc_lab.command_line.values import names
+from mpc_lab.errors import MpcError
+
+_SAVED = (".nc", ".h5")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve the explorer until it is stopped, and return the exit code."""
+    path: Path = options.file
+    if not path.is_file():
+        raise MpcError(f"There is no file {str(path)!r} to explore.")
+    from mpc_lab.explorers.app import serve
+
+    serve(
+        path,
+        columns=_columns(path, options),
+        port=options.port,
+        open_browser=not options.no_open,
+    )
+    return 0
+
+
+def _columns(path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords of a ranking that were given."""
+    found: dict[str, Any] = {}
+    for name in COLUMN_OPTIONS:
+        given = getattr(options, name)
+        if given is None:
+            continue
+        if path.suffix.lower() in _SAVED:
+            raise MpcError(f"{BY_NAME[name].flag} names a column of a log, but an audit was given.")
+        if BY_NAME[name].is_list:
+            several = names(given, column_names(path))
+            found[name] = several[0] if len(several) == 1 else several
+        else:
+            found[name] = given
+    return found

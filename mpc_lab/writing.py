@@ -1,0 +1,82 @@
+"""Files that are there whole or not at all: written beside their place, then moved into it.
+
+May import from: errors.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpc_lab.errors import MpcError
+
+
+def target_path(path: str | os.PathLike[str], what: str = "A file") -> Path:
+    """Return where a file is to be written, or say why it cannot be.
+
+    Parameters
+    ----------
+    path : path
+        ``~`` stands for the home folder; of a link, the file it leads to is taken.
+    what : str
+        What is written, to begin a sentence with.
+    """
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise MpcError(f"{what} is written to the path of a file, not {path!r}.")
+    if "\0" in os.fspath(path) or not os.fspath(path):
+        raise MpcError(f"{what} is written to the path of a file, not {os.fspath(path)!r}.")
+    try:
+        target = Path(path).expanduser()
+        target = target.resolve() if target.is_symlink() else target
+        usable = target.parent.is_dir() and (target.is_file() or not target.exists())
+    except (OSError, RuntimeError) as error:
+        raise MpcError(f"{os.fspath(path)!r} cannot be written: {error}.") from error
+    if not usable or not target.name:
+        raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")
+    return target
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], what: str = "A file") -> Iterator[Path]:
+    """Give a new file beside the path, and move it there once the block has ended well.
+
+    A crash, an error or Ctrl-C inside the block leaves the old file as it was.
+
+    Parameters
+    ----------
+    path, what
+        As of :func:`target_path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(f"{folder}/a.txt") as part:
+    ...         _ = part.write_text("whole")
+    ...     print(Path(folder, "a.txt").read_text())
+    whole
+    """
+    target = target_path(path, what)
+    part = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, target)
+    except OSError as error:
+        raise MpcError(f"{str(target)!r} could not be written: {error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str, what: str = "A file") -> Path:
+    """Write a text as UTF-8, whole or not at all, and return where it is.
+
+    A surrogate that no encoding has is written as ``?``.
+    """
+    with replacing(path, what) as part:
+        part.write_bytes(text.encode("utf-8", "replace"))
+    return target_path(path, what)

@@ -1,0 +1,354 @@
+"""``mpc-lab audit`` from files to an exit code, on logs whose answer is known."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mpc_lab as mpc
+from mpc_lab import cli
+from mpc_lab.command_line.tables import neutral
+
+COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
+COLUMNS["group"] = "type"
+NAMED = [word for name, column in COLUMNS.items() for word in (f"--{name}", column)]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """The paper's example, in which group 1 is undervalued by 0.06."""
+    return mpc.datasets.synthetic(queries=20_000).to_frame()
+
+
+@pytest.fixture(scope="module")
+def expected(frame):
+    return mpc.audit(frame, **COLUMNS, progress=False)
+
+
+@pytest.fixture(scope="module")
+def folder(frame, tmp_path_factory):
+    """The example in every kind of file, whole and cut inside a query."""
+    place = tmp_path_factory.mktemp("logs")
+    cut = len(frame) // 2 + 5
+    frame.to_csv(place / "log.csv", index=False)
+    for name, part in (("part1", frame[:cut]), ("part2", frame[cut:])):
+        part.to_csv(place / f"{name}.csv", index=False)
+        part.to_parquet(place / f"{name}.parquet")
+    frame.to_csv(place / "log.tsv.gz", index=False, sep="\t")
+    frame.to_feather(place / "log.feather")
+    return place
+
+
+def run(*arguments):
+    return cli.main(["audit", *map(str, arguments)])
+
+
+def test_a_csv_file_gives_the_table_of_its_audit(folder, expected, capsys):
+    assert run(folder / "log.csv", *NAMED) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(expected.summary())
+    assert "│ 1     │ undervalued │" in out
+
+
+@pytest.mark.parametrize(
+    "files", [["log.tsv.gz"], ["log.feather"], ["part*.csv"], ["part1.parquet", "part2.parquet"]]
+)
+def test_every_kind_of_file_gives_the_same_bits(folder, expected, tmp_path, files):
+    out = tmp_path / "a.nc"
+    assert run(*(folder / file for file in files), *NAMED, "--quiet", "--save", out) == 0
+    assert mpc.load(out).headline.identical(expected.headline)
+
+
+def test_a_file_that_two_patterns_match_is_read_once(folder, expected, tmp_path):
+    out = tmp_path / "a.nc"
+    files = (folder / "log.csv", folder / "log.c*")
+    assert run(*files, *NAMED, "--quiet", "--save", out) == 0
+    assert mpc.load(out).headline.identical(expected.headline)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        ([], 1, "found a gap: '1' and '2'"),
+        (["--tolerance", "0.001"], 1, "found a gap outside the tolerance: '1' and '2'"),
+        (["--tolerance", "0.06"], 2, "cannot tell whether the gap is within the tolerance"),
+        (["--tolerance", "0.3"], 0, "every gap within the tolerance of 0.3"),
+        (["--anytime", "--threshold", "0.02"], 1, "found a gap: '1' and '2'"),
+        (["--anytime", "--threshold", "0.02", "--tolerance", "0.06"], 2, "cannot tell"),
+        (["--anytime", "--threshold", "0.02", "--tolerance", "0.3"], 0, "every gap within"),
+    ],
+)
+def test_the_gate_answers_on_a_log_whose_gap_is_known(folder, capsys, options, code, says):
+    assert run(folder / "log.csv", *NAMED, "--quiet", "--gate", *options) == code
+    assert says in capsys.readouterr().out
+
+
+def test_a_log_without_a_gap_passes_the_gate(frame, tmp_path, capsys):
+    even = frame.assign(type=np.where(np.random.default_rng(0).random(len(frame)) < 0.5, "a", "b"))
+    even.to_csv(tmp_path / "even.csv", index=False)
+    assert run(tmp_path / "even.csv", *NAMED, "--quiet", "--gate") == 0
+    assert "found no gap, which is not evidence" in capsys.readouterr().out
+
+
+def test_the_process_ends_with_the_gates_answer(folder):
+    words = [sys.executable, "-m", "mpc_lab.cli", "audit", folder / "log.csv", *NAMED]
+    gate = subprocess.run([*words, "--quiet", "--gate"], capture_output=True, text=True)
+    assert gate.returncode == 1
+    bad = subprocess.run([*words, "--score", "scroe"], capture_output=True, text=True)
+    assert bad.returncode == 3
+    assert "Did you mean 'score'?" in bad.stderr
+
+
+def test_an_audit_without_a_gate_ends_with_0(folder):
+    assert run(folder / "log.csv", *NAMED, "--quiet", "--tolerance", "0.001") == 0
+
+
+def test_the_options_reach_the_audit(folder, frame, tmp_path):
+    out = tmp_path / "a.nc"
+    words = ["--rules", "baseline,boosted:0.1", "--modes", "matched,adjacent", "--groups", "2"]
+    words += ["--threshold", "smallest:500", "--epsilon", "0.001,0.01", "--cluster", "query"]
+    words += ["--level", "0.9", "--adjust", "fdr_bh", "--tolerance", "0.02", "--seed", "3"]
+    words += ["--bootstrap", "20"]
+    assert run(folder / "log.csv", *NAMED, *words, "--quiet", "--save", out) == 0
+    made = mpc.audit(
+        frame,
+        **COLUMNS,
+        scoring_rules=("baseline", mpc.Boosted(0.1)),
+        pairing_modes=("matched", "adjacent"),
+        groups=["2"],
+        threshold=mpc.Smallest(500),
+        epsilon=[0.001, 0.01],
+        cluster="query",
+        level=0.9,
+        adjust="fdr_bh",
+        tolerance=0.02,
+        seed=3,
+        bootstrap=20,
+        progress=False,
+    )
+    loaded = mpc.load(out)
+    assert loaded.headline.identical(made.headline)
+    assert loaded.curve.identical(made.curve)
+    assert loaded.attrs["options"] == made.attrs["options"]
+
+
+def small(folder, **changes):
+    """A log of strange columns: ids with zeros in front, a country called NA, several flags."""
+    draw = np.random.default_rng(1)
+    n = 600
+    frame = pd.DataFrame(
+        {
+            "user, id": [f"{k // 6:03d}" for k in range(n)],
+            "s": draw.random(n),
+            "y": draw.random(n).round(3),
+            "genres": draw.choice(["Drama|War", "War", "", "Drama, late"], n),
+            "new": draw.random(n) < 0.3,
+            "local": (draw.random(n) < 0.5).astype(int),
+            "land": "NA",
+            "s2": draw.random(n),
+        }
+    ).assign(**changes)
+    frame.to_csv(folder / "small.csv", index=False)
+    return [folder / "small.csv", "--query", "user, id", "--score", "s", "--outcome", "y"]
+
+
+def test_labels_are_split_and_ids_stay_as_they_are_written(tmp_path, capsys):
+    words = [*small(tmp_path), "--group", "genres", "--group-sep", "|", "--segment", "land"]
+    assert run(*words, "--json", "-") == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert [cell["group"] for cell in found["cells"]] == ["Drama", "Drama, late", "War"]
+    assert found["data"]["n_queries"] == 100
+    assert "War" in captured.err
+
+
+def test_several_group_columns_are_true_or_false(tmp_path, capsys):
+    assert run(*small(tmp_path), "--group", "new,local", "--json", "-", "--quiet") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {cell["group"] for cell in found["cells"]} == {"new", "local"}
+
+
+def test_a_name_with_a_comma_is_taken_as_a_whole(tmp_path, capsys):
+    words = [*small(tmp_path), "--group", "genres", "--group-sep", "|"]
+    assert run(*words, "--groups", "Drama, late", "--json", "-", "--quiet") == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["group"] for cell in cells] == ["Drama, late"]
+
+
+def test_another_column_may_be_a_rule(tmp_path, capsys):
+    words = [*small(tmp_path), "--group", "genres", "--rules", "baseline,column:s2"]
+    assert run(*words, "--json", "-", "--quiet") == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert {cell["scoring_rule"] for cell in cells} == {"baseline", "s2"}
+
+
+def write_config(folder, text):
+    path = folder / "audit.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+CONFIG = """
+files = "small.csv"
+query = "user, id"
+score = "s"
+outcome = "y"
+group = "genres"
+group-sep = "|"
+threshold = "quantile:0.05"
+rules = ["baseline", "column:s2"]
+tolerance = 1
+gate = true
+csv = "out.csv"
+"""
+
+
+def test_a_run_is_a_file_beside_its_log(tmp_path, capsys):
+    small(tmp_path)
+    assert run("--config", write_config(tmp_path, CONFIG)) == 0
+    assert "tolerance of 1" in capsys.readouterr().out
+    assert set(pd.read_csv(tmp_path / "out.csv")["group"]) == {"Drama", "Drama, late", "War"}
+
+
+def test_the_line_wins_over_the_file(tmp_path, capsys):
+    small(tmp_path)
+    words = ["--rules", "baseline", "--json", "-", "--quiet", "--no-gate", "--threshold", "0.25"]
+    assert run("--config", write_config(tmp_path, CONFIG), *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["scoring_rules"] == ["baseline"]
+    assert found["settings"]["threshold"] == "0.25"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("scroe = 's'", "unknown key 'scroe'. Did you mean 'score'?"),
+        ("score = 3", "score takes text, not 3"),
+        ("tolerance = 'much'", "tolerance takes a number, not 'much'"),
+        ("seed = 1.5", "seed takes a whole number, not 1.5"),
+        ("gate = 'yes'", "gate takes true or false, not 'yes'"),
+        ("adjust = 'bonferroni'", "adjust takes holm, romano_wolf, fdr_bh, none"),
+        ("threshold = 'half'", "threshold takes a number, quantile:0.01"),
+        ("rules = ['best']", "rules takes baseline, boosted"),
+        ("files = 3", "files takes the name of a file"),
+        ("score = ", "is not valid TOML"),
+    ],
+)
+def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, says):
+    assert run("--config", write_config(tmp_path, text)) == 3
+    err = capsys.readouterr().err
+    assert says in err
+    assert "audit.toml" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["none.csv", *NAMED], "There is no file 'none.csv'"),
+        (["none*.csv", *NAMED], "No file matches 'none*.csv'"),
+        ([".", *NAMED], "is a folder"),
+        ([], "There is no file to audit"),
+        (["log.csv"], "needs --query, --score, --outcome, --group"),
+        (["log.csv", *NAMED, "--score", "query_type"], "must hold numbers, but row 1 has 'v'"),
+        (["log.csv", *NAMED, "--group", "type,item"], "must hold true and false"),
+        (["log.csv", *NAMED, "--threshold", "smallest:many"], "threshold takes a number"),
+        (["log.csv", *NAMED, "--threshold", "quantile:2"], "above 0 and at most 1"),
+        (["log.csv", *NAMED, "--rules", "boosted:much"], "takes a number behind its colon"),
+        (["log.csv", *NAMED, "--groups", "3"], "There is no group '3'"),
+        (["log.csv", *NAMED, "--save", "log.csv"], "--save would overwrite a log that is read"),
+        (["log.csv", *NAMED, "--save", "x", "--json", "x"], "overwrite the file of --save"),
+        (["log.csv", *NAMED, "--report", "no/where.html"], "--report: "),
+        (["log.csv", *NAMED, "--anytime"], "add --gate"),
+        (["log.csv", *NAMED, "--gate", "--planned", "9"], "add --anytime"),
+        (["log.csv", *NAMED, "--gate", "--anytime"], "fixed before the first look"),
+        (["log.csv", *NAMED, "--missing", "drop", "--group-sep", ""], "group_sep"),
+    ],
+)
+def test_a_bad_line_is_one_line_and_code_3(folder, capsys, monkeypatch, words, says):
+    monkeypatch.chdir(folder)
+    assert run(*words) == 3
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.startswith("mpc-lab: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b""),
+        ("a.csv", b"\xff\xfe\x00"),
+        ("a.csv.gz", b"not zipped"),
+        ("a.parquet", b"PAR1 nothing PAR1"),
+        ("a.feather", b"ARROW1\0\0"),
+        ("a.xlsx", b"PK"),
+        ("a.pkl", b"cos\nsystem\n(S'true'\ntR."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys, name, content):
+    (tmp_path / name).write_bytes(content)
+    assert run(tmp_path / name, *NAMED) == 3
+    assert name in capsys.readouterr().err
+
+
+def test_a_query_of_another_kind_in_another_file_is_no_other_query(folder, capsys):
+    assert run(folder / "part1.csv", folder / "part2.parquet", *NAMED) == 3
+    assert "Column 'query' is" in capsys.readouterr().err
+
+
+def test_without_pyarrow_the_extra_is_named(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert run(folder / "part1.parquet", *NAMED) == 3
+    assert 'extra "files"' in capsys.readouterr().err
+
+
+def test_rows_with_a_missing_value_are_refused_or_left_out(tmp_path, capsys):
+    words = [*small(tmp_path, y=[""] + ["0.5"] * 599), "--group", "genres", "--quiet"]
+    assert run(*words) == 3
+    assert "missing" in capsys.readouterr().err
+    assert run(*words, "--missing", "drop", "--json", "-") == 0
+    assert json.loads(capsys.readouterr().out)["data"]["n_dropped"] == 1
+
+
+def test_a_guess_is_printed_and_only_made_when_asked_for(folder, capsys):
+    assert run(folder / "log.csv", "--outcome", "outcome", "--group", "type", "--guess") == 0
+    err = capsys.readouterr().err
+    assert "Guessed: " in err
+    assert "--query query" in err
+    assert "--score score" in err
+    assert "--outcome" not in err
+
+
+def test_what_a_spreadsheet_would_obey_is_text(tmp_path):
+    odd = ["=1+1", "+x", "-2+3", "@SUM(A1)", "\t=1", " =1", "plain", "a=b"]
+    words = [*small(tmp_path, genres=(odd * 75)), "--group", "genres", "--quiet"]
+    assert run(*words, "--csv", tmp_path / "out.csv") == 0
+    names = pd.read_csv(tmp_path / "out.csv")["group"].tolist()
+    assert sorted(names) == sorted({neutral(name) for name in odd})
+    assert not [name for name in names if name.lstrip()[0] in "=+-@"]
+
+
+def test_numbers_below_0_stay_numbers_in_csv(folder, tmp_path):
+    assert run(folder / "log.csv", *NAMED, "--quiet", "--csv", tmp_path / "out.csv") == 0
+    assert pd.read_csv(tmp_path / "out.csv")["estimate"].dtype == float
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_there_is_a_completion_for_the_shell(capsys, shell):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--print-completion", shell])
+    assert "--group-sep" in capsys.readouterr().out
+
+
+def test_the_help_shows_every_option_and_an_example(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["audit", "--help"])
+    out = capsys.readouterr().out
+    for word in ("--config", "--anytime", "exit codes", "examples:", "quantile:0.01"):
+        assert word in out
