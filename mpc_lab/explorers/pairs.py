@@ -1,0 +1,322 @@
+"""The actual pairs of a cell in a table; a chosen one is shown in its ranked list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import ipywidgets as widgets
+import numpy as np
+import pandas as pd
+import traitlets
+
+from mpc_lab.charts.words import plural
+from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.listed_pairs import (
+    GROUP_ITEM,
+    OTHER_ITEM,
+    PairBook,
+    around_pair,
+)
+from mpc_lab.explorers.pieces import Note, button, controls_row, table, text_field
+from mpc_lab.explorers.plain_table import plain_table, shown_cell
+from mpc_lab.results.wording import quoted
+
+MOST_SHOWN = 1_000
+_HEADERS = {
+    "query": "query",
+    "item": "item",
+    "other_item": "other item",
+    "gap": "score gap",
+    "difference": "difference",
+    "outcome": "outcome",
+    "other_outcome": "other outcome",
+    "position": "place",
+    "other_position": "other place",
+    "score": "score",
+    "other_score": "other score",
+}
+_STEPS = 200
+
+
+class PairsExplorer(Explorer):
+    """The pairs behind a gap: sort them, filter them, and see one in its ranked list.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    state : AuditState, optional
+    **start
+        Any trait.
+
+    Attributes
+    ----------
+    gap_low, gap_high : float
+        Only pairs with a score gap in this range.
+    query_text : str
+        Only pairs of queries that contain this text.
+    pair : int
+        The chosen pair, by its row in `shown`; -1 for none.
+    book : PairBook
+        All pairs of the cell up to the threshold.
+    shown : pandas.DataFrame
+        The pairs in the table, the closest first, at most 1,000.
+    found : int
+        How many pairs pass the filters.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.PairsExplorer(audit, group="1", epsilon=0.05)
+    >>> explorer.pair = 0
+    >>> explorer.selection.columns[:3].tolist()
+    ['query', 'item', 'other_item']
+    """
+
+    title: ClassVar[str] = "Pairs"
+
+    gap_low = traitlets.Float(0.0).tag(redraw=True)
+    gap_high = traitlets.Float(math.inf).tag(redraw=True)
+    query_text = traitlets.Unicode().tag(redraw=True)
+    pair = traitlets.Int(-1)
+
+    def prepare(self) -> None:
+        """Start with no pair listed and none chosen."""
+        self._listed: tuple[Any, ...] = ()
+        self._filtered: tuple[Any, ...] = ()
+        self._book: PairBook | None = None
+        self._in_table = pd.DataFrame()
+        self._numbers = np.empty(0, dtype=np.int64)
+        self._found = 0
+        self._following = False
+        self.observe(self._show_list, "pair")
+
+    @traitlets.validate("pair")
+    def _check_pair(self, proposal: Any) -> int:
+        value = int(proposal["value"])
+        if value != -1 and not 0 <= value < len(self.shown):
+            raise traitlets.TraitError(
+                f"pair must be a row of the {len(self.shown):,} shown, or -1 for none, "
+                f"but {value} came."
+            )
+        return value
+
+    @property
+    def book(self) -> PairBook:
+        """All pairs of the cell up to the threshold."""
+        needs_rows(self.audit, "The table of pairs")
+        if self._book is None or self._listed != self._key():
+            self._book = PairBook(self.audit, *self._key())
+            self._listed = self._key()
+        return self._book
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The pairs in the table."""
+        self._filter()
+        return self._in_table
+
+    @property
+    def found(self) -> int:
+        """How many pairs pass the filters."""
+        self._filter()
+        return self._found
+
+    @property
+    def selection(self) -> pd.DataFrame:
+        """The chosen pair as a frame of one row, as `Audit.pairs` gives it; empty for none."""
+        shown = self.shown
+        return shown.iloc[[self.pair]] if self.pair >= 0 else shown.iloc[:0]
+
+    @property
+    def ranked_list(self) -> pd.DataFrame | None:
+        """The whole ranked list of the chosen pair, with the two items marked; None for none."""
+        if self.pair < 0:
+            return None
+        return self.book.ranked_list(int(self._numbers[self.pair]))
+
+    def _filter(self) -> None:
+        wanted = (*self._key(), self.gap_low, self.gap_high, self.query_text)
+        if self._filtered == wanted:
+            return
+        numbers = self.book.find(self.gap_low, self.gap_high, self.query_text)
+        self._found, self._numbers = len(numbers), numbers[:MOST_SHOWN]
+        self._in_table = self.book.frame(self._numbers)
+        self._filtered = wanted
+        # What was chosen is another pair now.
+        self.pair = -1
+
+    # What a person sees -------------------------------------------------------------------------
+
+    def controls(self) -> Sequence[widgets.Widget]:
+        """Return the filters."""
+        needs_rows(self.audit, "The table of pairs")
+        self._range = widgets.FloatRangeSlider(
+            description="Score gap", readout_format=".3g", continuous_update=False
+        )
+        self._range.style.description_width = "initial"
+        self._range.add_class("mpc-control")
+        self._range.observe(self._range_moved, "value")
+        self._text = text_field(
+            "Query contains", placeholder="text, then Enter", continuous_update=False
+        )
+        traitlets.link((self, "query_text"), (self._text, "value"))
+        self._reason = Note()
+        return [self._range, self._text, self._reason]
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the table and the place of the ranked list."""
+        self._count = Note()
+        self._table = table(
+            _for_table(pd.DataFrame(columns=list(_HEADERS))),
+            layout={"topEnd": None, "bottomStart": "info"},
+            order=[],
+        )
+        self._table.observe(self._row_chosen, "selected_rows")
+        self._previous = button("Previous pair", "Choose the pair above in order of score gap")
+        self._next = button("Next pair", "Choose the pair below in order of score gap")
+        self._previous.on_click(lambda _: self._step(-1))
+        self._next.on_click(lambda _: self._step(1))
+        self._list = widgets.HTML()
+        self._hint = Note()
+        steps = controls_row(self._previous, self._next, self._hint)
+        return [self._count, self._table, steps, self._list]
+
+    def draw(self) -> None:
+        """Fill the table with the pairs that pass the filters."""
+        self._set_range()
+        shown = self.shown
+        self._count.text = count_words(self.found, len(shown), self.book)
+        self._table.update(_for_table(shown), selected_rows=[])
+        self._show_list()
+
+    def _set_range(self) -> None:
+        """Let the slider reach from 0 to the threshold, and keep what was chosen on it."""
+        top = float(self.epsilon)
+        largest = float(self.book.gap[-1]) if self.book.searched else 0.0
+        apply = top > 0 and largest > 0
+        self._range.disabled = not apply
+        if not self.book.searched:
+            self._reason.text = "Score gap: there is no pair."
+        else:
+            self._reason.text = "" if apply else "Score gap: every pair is a tie."
+        if not apply:
+            return
+        self._following = True
+        try:
+            low, high = min(self.gap_low, top), min(self.gap_high, top)
+            self._range.min, self._range.max = min(self._range.min, 0.0), max(top, 0.0)
+            self._range.min, self._range.step = 0.0, top / _STEPS
+            self._range.value = (low, max(low, high))
+        finally:
+            self._following = False
+
+    def _range_moved(self, change: Any) -> None:
+        if self._following:
+            return
+        low, high = change["new"]
+        # At its end the slider bounds nothing, so that a larger threshold shows all again.
+        self.gap_high = math.inf if high >= self._range.max else high
+        self.gap_low = low
+
+    def _row_chosen(self, change: Any) -> None:
+        rows = change["new"]
+        self.pair = int(rows[0]) if rows and rows[0] < len(self.shown) else -1
+
+    def _step(self, by: int) -> None:
+        count = len(self.shown)
+        if count:
+            self.pair = min(max(self.pair + by, 0), count - 1)
+
+    def _show_list(self, _change: Any = None) -> None:
+        if not self._made_view():
+            return
+        chosen = [] if self.pair < 0 else [self.pair]
+        if list(self._table.selected_rows) != chosen:
+            self._table.selected_rows = chosen
+        count = len(self.shown)
+        self._previous.disabled = self.pair <= 0
+        self._next.disabled = count == 0 or self.pair >= count - 1
+        ranked = self.ranked_list
+        if ranked is None:
+            self._hint.text = "Choose a row to see its ranked list." if count else ""
+            self._list.value = ""
+            return
+        self._hint.text = f"Pair {self.pair + 1:,} of {count:,}, the closest first."
+        self._list.value = list_html(ranked, self.selection, self.group)
+
+    def _made_view(self) -> bool:
+        return hasattr(self, "_list")
+
+
+def count_words(found: int, shown: int, book: PairBook) -> str:
+    """Say how many pairs there are, how many pass the filters, and how many are in the table."""
+    if not book.total:
+        return "There is no pair with so small a score gap: choose a larger threshold ε."
+    total = plural(book.total, "pair")
+    if not found:
+        return f"None of {total} passes the filters."
+    filtered = found < book.searched
+    if shown < found:
+        passing = " that pass the filters" if filtered else ""
+        words = f"Showing {shown:,} of {found:,} pairs{passing}, those with the closest scores"
+    else:
+        words = f"Showing {shown:,}" if filtered else f"Showing all {plural(shown, 'pair')}"
+    if filtered:
+        words += f" of {total}" if shown == found else f"; there are {total} in all"
+    if book.searched < book.total:
+        words += f"; only the closest {book.searched:,} of {total} can be looked through"
+    return f"{words}."
+
+
+def list_html(ranked: pd.DataFrame, pair: pd.DataFrame, group: str) -> str:
+    """Return the part of a ranked list around a pair, its two items marked, as HTML."""
+    names = {"position": "place", "item": "item", "score": "score", "outcome": "outcome"}
+    columns = [column for column in names if column in ranked]
+    header = [*(names[column] for column in columns), "in group"]
+    query = pair["query"].iloc[0]
+    words = ", ".join(map(shown_cell, query)) if isinstance(query, tuple) else shown_cell(query)
+    caption = f"Ranked list of query {words}, {plural(len(ranked), 'item')}"
+    parts = around_pair(ranked)
+    if sum(len(part) for part in parts) < len(ranked):
+        caption += f"; places {_places(parts)}"
+    rows: list[list[Any]] = []
+    marks: list[str] = []
+    for part in parts:
+        if rows:
+            rows.append(["…", *[""] * (len(header) - 1)])
+            marks.append("")
+        rows += [list(row) for row in part[[*columns, "in_group"]].itertuples(index=False)]
+        marks += part["pair"].tolist()
+    signs = {GROUP_ITEM: f"◀ item of group {quoted(group)}", OTHER_ITEM: "◀ other item", "": ""}
+    kinds = {GROUP_ITEM: "mpc-group-item", OTHER_ITEM: "mpc-other-item", "": ""}
+    return plain_table(
+        header,
+        rows,
+        caption=caption,
+        kinds=[kinds[mark] for mark in marks],
+        marked=[signs[mark] for mark in marks],
+    )
+
+
+def _places(parts: list[pd.DataFrame]) -> str:
+    ends = [(part["position"].iloc[0], part["position"].iloc[-1]) for part in parts]
+    return " and ".join(f"{low:,} to {high:,}" for low, high in ends)
+
+
+def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs as the table shows them: short numbers, headers in words."""
+    made = pd.DataFrame()
+    for column, header in _HEADERS.items():
+        if column not in pairs:
+            continue
+        values = pairs[column]
+        if column == "query":
+            values = values.map(lambda q: ", ".join(map(str, q)) if isinstance(q, tuple) else q)
+        if values.dtype.kind == "f":
+            values = values.map(lambda value: float(f"{value:.4g}"))
+        made[header] = values
+    return made
