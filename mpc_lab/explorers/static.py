@@ -11,9 +11,6 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING
 
-from mpc_lab.charts.epsilon_curve import epsilon_curve
-from mpc_lab.charts.export import svg
-from mpc_lab.charts.forest import forest
 from mpc_lab.results.reading import slices
 from mpc_lab.results.view import html_view
 
@@ -55,6 +52,10 @@ def words_html(audit: Audit) -> str:
 
 def pictures_html(audit: Audit) -> str:
     """Return the part of the static form that has to be drawn."""
+    # Altair takes seconds to load, and the words need not wait for it.
+    from mpc_lab.charts.epsilon_curve import epsilon_curve
+    from mpc_lab.charts.forest import forest
+
     drawn = [_image(forest(audit, limit=_GROUPS_DRAWN))]
     group = strongest(audit)
     if group is not None:
@@ -74,6 +75,8 @@ def _static(inside: str) -> str:
 
 
 def _image(chart: AnyChart) -> str:
+    from mpc_lab.charts.export import svg
+
     said = escape(str(chart.description))
     inside = base64.b64encode(svg(chart).encode()).decode()
     style = "display: block; max-width: 100%; height: auto; margin: 0 0 1em;"
