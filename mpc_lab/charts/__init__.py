@@ -16,6 +16,7 @@ from mpc_lab.charts.gap_density import gap_density
 from mpc_lab.charts.ladder import ladder
 from mpc_lab.charts.love import love
 from mpc_lab.charts.mpc_ndcg import mpc_ndcg
+from mpc_lab.charts.placebo import placebo
 from mpc_lab.charts.power import power
 from mpc_lab.charts.rivals import rivals
 
@@ -29,6 +30,7 @@ __all__ = [
     "ladder",
     "love",
     "mpc_ndcg",
+    "placebo",
     "power",
     "rivals",
     "save",

@@ -24,6 +24,8 @@ def gap_density(
     scoring_rule: str = "baseline",
     pairing_mode: str = "matched",
     bandwidth: float | None = None,
+    *,
+    found: xr.Dataset | None = None,
 ) -> alt.LayerChart:
     """Draw the density of score gaps up to the bandwidth of the limit ε → 0, with ε marked.
 
@@ -37,13 +39,16 @@ def gap_density(
         The cell.
     bandwidth : float, optional
         As in :meth:`mpc_lab.Audit.limit`.
+    found : xarray.Dataset, optional
+        What :meth:`mpc_lab.Audit.limit` gave for all this, where it is at hand.
 
     Returns
     -------
     altair.LayerChart
     """
     cell = find_cell(audit, group, scoring_rule, pairing_mode)
-    found = audit.limit(group, scoring_rule, pairing_mode, bandwidth)
+    if found is None:
+        found = audit.limit(group, scoring_rule, pairing_mode, bandwidth)
     width = float(found["bandwidth"])
     frame = _frame(found, width)
     lines = [

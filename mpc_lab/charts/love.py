@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 import numpy as np
 import pandas as pd
+import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
@@ -28,6 +29,9 @@ def love(
     covariates: str | Sequence[str] | Mapping[str, ArrayLike] = (),
     scoring_rule: str = "baseline",
     pairing_mode: str = "matched",
+    epsilon: float | None = None,
+    *,
+    found: xr.Dataset | None = None,
 ) -> alt.LayerChart:
     """Draw the standardised differences of covariates between the group and the others.
 
@@ -43,15 +47,21 @@ def love(
     covariates
         As in :meth:`mpc_lab.Audit.balance`.
     scoring_rule, pairing_mode : str
+    epsilon : float, optional
+        Largest score gap; by default the headline's own threshold.
+    found : xarray.Dataset, optional
+        What :meth:`mpc_lab.Audit.balance` gave for all this, where it is at hand.
 
     Returns
     -------
     altair.LayerChart
     """
-    cell = find_cell(audit, group, scoring_rule, pairing_mode)
-    found = audit.balance(covariates, group, scoring_rule, pairing_mode, permutations=0).sel(
-        group=group
-    )
+    find_cell(audit, group, scoring_rule, pairing_mode)
+    if found is None:
+        found = audit.balance(
+            covariates, group, scoring_rule, pairing_mode, epsilon, permutations=0
+        )
+    found = found.sel(group=group)
     frame = pd.DataFrame({"covariate": labels(found["covariate"].values.tolist())})
     own = {
         "within": "difference",
@@ -66,7 +76,7 @@ def love(
     frame["interval"] = [with_interval(*map(float, row)) for row in rows]
     lines = [
         f"Standardised differences with {level_of(audit)} interval; "
-        f"{of_rule(scoring_rule, pairing_mode)}; ε = {cell.epsilon:.3g}",
+        f"{of_rule(scoring_rule, pairing_mode)}; ε = {float(found['epsilon']):.3g}",
         "Dashed: ±0.1. In matched pairs the group's item stands lower by construction.",
     ]
     lines[1] = lines[1] if pairing_mode == "matched" else "Dashed: ±0.1."

@@ -25,7 +25,9 @@ _COLOURS = (theme.UNDERVALUED, theme.OVERVALUED, "#c0699b", theme.GREY, theme.GR
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "circle", "cross")
 
 
-def rivals(audit: Audit, group: str, k: int = 10) -> alt.LayerChart:
+def rivals(
+    audit: Audit, group: str, k: int = 10, *, found: xr.Dataset | None = None
+) -> alt.LayerChart:
     """Draw MPC and the rival measures of a group, each from its own neutral value.
 
     The measures have different units, so each interval is drawn in half-widths of itself around the
@@ -40,13 +42,15 @@ def rivals(audit: Audit, group: str, k: int = 10) -> alt.LayerChart:
     group : str
     k : int
         Places at the top, for Skew@k.
+    found : xarray.Dataset, optional
+        What :meth:`mpc_lab.Audit.compare` gave, where it is at hand.
 
     Returns
     -------
     altair.LayerChart
     """
     check_label("group", group, audit.groups)
-    found = audit.compare([group], k).sel(group=group)
+    found = (audit.compare([group], k) if found is None else found).sel(group=group)
     frame = _frame(found)
     lines = [
         f"{level_of(audit)} intervals, in half-widths, around each measure's neutral value; "

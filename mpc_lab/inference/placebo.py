@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,7 @@ def placebo(
     level: float = 0.95,
     permutations: int = 200,
     seed: int = 0,
+    done: Callable[[], None] | None = None,
 ) -> Placebo:
     r"""Estimate the gap of groups that are permuted within query.
 
@@ -94,6 +96,8 @@ def placebo(
     permutations : int
         How many groups to deal out.
     seed : int
+    done : callable, optional
+        Called after each of them.
 
     Returns
     -------
@@ -117,7 +121,11 @@ def placebo(
 
     observed = dealt(member)[0]
     rng = np.random.default_rng(seed)
-    found = [dealt(shuffle_within(log.starts, member, rng)) for _ in range(permutations)]
+    found = []
+    for _ in range(permutations):
+        found.append(dealt(shuffle_within(log.starts, member, rng)))
+        if done is not None:
+            done()
     estimate, std_error, p_value, audited = np.array(found).T
     return Placebo(
         estimate=estimate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ def balance(
     pairing_mode: str = "matched",
     epsilon: float | None = None,
     permutations: int = 200,
+    done: Callable[[], None] | None = None,
 ) -> xr.Dataset:
     r"""Compare the two sides of the pairs, count how often items recur, and try placebos.
 
@@ -66,6 +67,8 @@ def balance(
         Largest score gap; by default the headline's own threshold of each group.
     permutations : int
         How many placebos of each group; 0 for none.
+    done : callable, optional
+        Called after each placebo, to show the progress of many.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def balance(
     names = audit.groups if group is None else (group,) if isinstance(group, str) else tuple(group)
     values = _covariates(ranking, covariates)
     found = [
-        _of_group(audit, name, scoring_rule, pairing_mode, epsilon, values, permutations)
+        _of_group(audit, name, scoring_rule, pairing_mode, epsilon, values, permutations, done)
         for name in names
     ]
     variables: dict[str, Any] = {
@@ -131,6 +134,7 @@ def _of_group(
     epsilon: float | None,
     values: Mapping[str, Floats],
     permutations: int,
+    done: Callable[[], None] | None,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Return the variables of one group, each with its dims after ``group``."""
     from mpc_lab.inference.balance import item_reuse, standardised_difference
@@ -164,7 +168,7 @@ def _of_group(
         "effective_items": (("side",), [reuse.effective_inside, reuse.effective_outside]),
     }
     if permutations:
-        found |= _placebo(cell, threshold, cluster, level, seed, permutations)
+        found |= _placebo(cell, threshold, cluster, level, seed, permutations, done)
     return found
 
 
@@ -175,7 +179,13 @@ def _threshold(audit: Audit, group: str, rule: str) -> float:
 
 
 def _placebo(
-    cell: CellRows, epsilon: float, cluster: str, level: float, seed: int, permutations: int
+    cell: CellRows,
+    epsilon: float,
+    cluster: str,
+    level: float,
+    seed: int,
+    permutations: int,
+    done: Callable[[], None] | None,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     from mpc_lab.inference.placebo import placebo
 
@@ -189,6 +199,7 @@ def _placebo(
         level=level,
         permutations=permutations,
         seed=seed,
+        done=done,
     )
     known = found.estimate[np.isfinite(found.estimate)]
     return {

@@ -42,6 +42,7 @@ CHARTS = {
     "bracket": charts.bracket,
     "boost": charts.boost,
     "calibration": charts.calibration,
+    "placebo": charts.placebo,
     "power": charts.power,
     "love": charts.love,
     "gap_density": charts.gap_density,

@@ -1,0 +1,131 @@
+"""What groups without any meaning show, beside the group itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.words import find_cell, of_rule, plural, signed
+from mpc_lab.errors import MpcError
+from mpc_lab.results.wording import number, percent, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_BINS = 30
+
+
+def placebo(
+    audit: Audit,
+    group: str,
+    scoring_rule: str = "baseline",
+    pairing_mode: str = "matched",
+    epsilon: float | None = None,
+    permutations: int = 200,
+    *,
+    found: xr.Dataset | None = None,
+) -> alt.LayerChart:
+    """Draw the gaps of placebo groups, members dealt out anew inside queries, and the group's own.
+
+    Pairs are taken in both orders together, so that a group without meaning centres on 0; the
+    group's own number here is therefore not the headline's.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group, scoring_rule, pairing_mode : str
+        The cell.
+    epsilon : float, optional
+        Largest score gap; by default the headline's own threshold.
+    permutations : int
+        How many placebo groups, at least 1.
+    found : xarray.Dataset, optional
+        What :meth:`mpc_lab.Audit.balance` gave for all this, where it is at hand.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    find_cell(audit, group, scoring_rule, pairing_mode)
+    if found is None:
+        if permutations < 1:
+            raise MpcError(f"permutations must be at least 1, got {permutations}; try 200.")
+        found = audit.balance(
+            (), group, scoring_rule, pairing_mode, epsilon, permutations=permutations
+        )
+    found = found.sel(group=group)
+    drawn = found["placebo_estimate"].values
+    known = drawn[np.isfinite(drawn)]
+    level = float(found.attrs["level"])
+    lines = [
+        f"{plural(len(known), 'group')} of the same size, dealt out at random inside queries; "
+        f"{of_rule(scoring_rule, pairing_mode)} in both orders; ε = {float(found['epsilon']):.3g}",
+        _rejected(found, level),
+    ]
+    return theme.finish(_layers(known, float(found["placebo_observed"])), _title(found), lines)
+
+
+def _rejected(found: xr.Dataset, level: float) -> str:
+    share, audited = float(found["placebo_rejected"]), float(found["placebo_rejected_as_audited"])
+    if not math.isfinite(share):
+        return ""
+    return (
+        f"At {percent(1 - level)} the test of a placebo rejects {percent(round(share, 3))} of "
+        f"them, with the audit's own standard errors {percent(round(audited, 3))}"
+    )
+
+
+def _title(found: xr.Dataset) -> str:
+    observed = float(found["placebo_observed"])
+    p_value = float(found["placebo_observed_p_value"])
+    who = f"Group {quoted(found['group'].item())}"
+    if not math.isfinite(p_value):
+        return f"{who} has too few pairs to be set beside placebo groups"
+    gap = signed(number(observed, 3))
+    if p_value <= 1 - float(found.attrs["level"]):
+        said = "lies outside what groups without meaning show"
+    else:
+        said = "is no larger than what groups without meaning show"
+    return f"{who}: the gap in both orders, {gap}, {said} (p = {p_value:.2g})"
+
+
+def _layers(known: np.ndarray[tuple[int], np.dtype[np.float64]], observed: float) -> alt.LayerChart:
+    ends = known if len(known) else np.zeros(1)
+    count, edges = np.histogram(ends, bins=_BINS)
+    frame = pd.DataFrame({"from": edges[:-1], "to": edges[1:], "groups": count, "floor": 0})
+    frame = frame if len(known) else frame.iloc[:0]
+    x_title = "gap in both orders (units of the outcome)"
+    bars = (
+        alt.Chart(frame)
+        .mark_rect(color=theme.GREY, opacity=0.55)
+        .encode(
+            x=alt.X("from:Q", title=x_title, scale=alt.Scale(zero=False, padding=12)),
+            x2="to:Q",
+            y=alt.Y("floor:Q", title="placebo groups"),
+            y2="groups:Q",
+            tooltip=[
+                alt.Tooltip("from:Q", format=".3g"),
+                alt.Tooltip("to:Q", format=".3g"),
+                alt.Tooltip("groups:Q", title="placebo groups"),
+            ],
+        )
+    )
+    at = [{"from": observed, "label": "the group"}] if math.isfinite(observed) else []
+    own = alt.Chart(pd.DataFrame(at, columns=["from", "label"])).encode(
+        x=alt.X("from:Q", title=x_title)
+    )
+    line = own.mark_rule(color=theme.UNDERVALUED, strokeWidth=2.5).encode(
+        tooltip=[alt.Tooltip("from:Q", title="gap of the group", format=".3g")]
+    )
+    words = own.mark_text(color=theme.UNDERVALUED, dy=-8, fontWeight="bold").encode(
+        y=alt.value(0), text="label:N"
+    )
+    layers = [bars, theme.zero_line("x"), line, words]
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=220)
