@@ -1,0 +1,208 @@
+"""The explorer of a file as an app in the browser, served by Voila to this machine alone.
+
+Only who has the token gets in, and the page may speak to nobody but its own server. What the file
+is called never becomes code: the notebook that is served is always the same, and reads what to
+show from the environment.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from mpc_lab.errors import MpcError
+from mpc_lab.explorers.sources import read_path
+from mpc_lab.ranking import Ranking
+from mpc_lab.results import load
+from mpc_lab.run import audit
+from mpc_lab.terminal import plain
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_HOST = "127.0.0.1"
+_GIVEN = "MPC_LAB_EXPLORE"
+_TEMPLATE = Path(__file__).parent / "voila"
+_NEEDED = ("query", "score", "outcome", "group")
+_NOTEBOOK = {
+    "cells": [
+        {
+            "cell_type": "code",
+            "id": "explore",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": "from mpc_lab.explorers.app import show\nshow()",
+        }
+    ],
+    "metadata": {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+    },
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+# The page fetches from its own server only. Vega and the widgets' loader make functions of text.
+_POLICY = (
+    "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
+    "style-src 'self' 'unsafe-inline'; connect-src 'self' ws://{host} data: blob:; "
+    "frame-ancestors 'none'; form-action 'self'; base-uri 'self'"
+)
+
+
+def serve(path: Path, *, columns: dict[str, Any], port: int = 0, open_browser: bool = True) -> int:
+    """Serve the explorer of a log or of a saved audit until it is interrupted.
+
+    Parameters
+    ----------
+    path : Path
+        A log (CSV, Parquet or Feather), or an audit that was saved (``.nc``).
+    columns : dict
+        The keywords of :class:`mpc_lab.Ranking` for a log; empty for a saved audit.
+    port : int
+        Where to listen on 127.0.0.1; 0 for any free port.
+    open_browser : bool
+        Whether to open the page.
+
+    Returns
+    -------
+    int
+        0, once it was stopped by Ctrl-C or a signal to end.
+    """
+    if importlib.util.find_spec("voila") is None:
+        raise MpcError(
+            "The app needs Voila, which is not installed; install mpc_lab with its extra 'lab'."
+        )
+    chosen = _free_port(port)
+    with TemporaryDirectory(prefix="mpc_lab_") as folder:
+        print(f"Reading {plain(path)} …", flush=True)
+        given = _prepare(path, columns, Path(folder))
+        with _environment(_GIVEN, json.dumps(given)):
+            _run(Path(folder), chosen, open_browser)
+    print("Stopped.", flush=True)
+    return 0
+
+
+def show() -> None:
+    """Show the explorer of what :func:`serve` was given; runs in the kernel of the page."""
+    from IPython.display import display
+
+    display(_given_audit(json.loads(os.environ[_GIVEN])).explore())
+
+
+def _given_audit(given: dict[str, Any]) -> Audit:
+    if given["log"] is None:
+        return load(given["audit"])
+    ranking = Ranking(read_path(given["log"]), **given["columns"])
+    return load(given["audit"], ranking=ranking)
+
+
+def _prepare(path: Path, columns: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Audit a log once for all pages, so that what is wrong with it is said before any opens."""
+    if path.suffix.lower() == ".nc":
+        if columns:
+            raise MpcError(f"{str(path)!r} is a saved audit, which has no columns to name.")
+        load(path)
+        return {"audit": str(path.absolute()), "log": None, "columns": {}}
+    absent = [name for name in _NEEDED if columns.get(name) is None]
+    if absent:
+        raise MpcError(
+            f"A log needs the names of its columns, but {', '.join(absent)} "
+            f"{'is' if len(absent) == 1 else 'are'} not given: name them, or give a saved audit "
+            "(.nc)."
+        )
+    ranking = Ranking(read_path(str(path)), **columns)
+    saved = folder / "audit.nc"
+    audit(ranking).save(saved)
+    return {"audit": str(saved), "log": str(path.absolute()), "columns": columns}
+
+
+def _free_port(port: int) -> int:
+    if not 0 <= port <= 65535:
+        raise MpcError(f"A port is a number from 0 to 65535, not {port}.")
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((_HOST, port))
+        except OSError as error:
+            raise MpcError(
+                f"Port {port} cannot be used ({error.strerror}); give another, or 0 for any."
+            ) from error
+        return int(tried.getsockname()[1])
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+
+
+def _run(folder: Path, port: int, open_browser: bool) -> None:
+    from tornado.ioloop import IOLoop
+
+    notebook = folder / "mpc_lab.ipynb"
+    notebook.write_text(json.dumps(_NOTEBOOK), "utf-8")
+    token = secrets.token_urlsafe(24)
+    app = _app(notebook, port, token)
+    # Asked for here, called once the loop runs: by then the port is listened to.
+    address = f"http://{_HOST}:{port}/?token={token}"
+    IOLoop.current().add_callback(_announce, address, open_browser)
+    app.start()
+
+
+def _announce(address: str, open_browser: bool) -> None:
+    print(f"The explorer is at {address}\nPress Ctrl-C to stop.", flush=True)
+    if open_browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def _app(notebook: Path, port: int, token: str) -> Any:
+    import logging
+
+    from jupyter_client.kernelspec import KernelSpecManager
+    from traitlets.config import Config
+    from voila.app import Voila
+
+    class ThisPython(KernelSpecManager):  # type: ignore[misc]
+        """The kernel of the Python that runs this, whatever others of that name there are."""
+
+        def _kernel_dirs_default(self) -> list[str]:
+            return []
+
+    config = Config()
+    config.VoilaConfiguration.kernel_spec_manager_class = ThisPython
+    config.VoilaConfiguration.file_allowlist = []
+    config.VoilaConfiguration.allow_template_override = "NO"
+    headers = {"Content-Security-Policy": _POLICY.format(host=f"{_HOST}:{port}")}
+    app = Voila(
+        config=config,
+        # A file called voila.py in the folder one happens to be in is not to be run.
+        config_file_paths=[],
+        notebook_path=str(notebook),
+        connection_dir_root=str(notebook.parent),
+        ip=_HOST,
+        port=port,
+        port_retries=0,
+        open_browser=False,
+        token=token,
+        log_level=logging.ERROR,
+        tornado_settings={"allow_remote_access": False, "headers": headers},
+    )
+    app.initialize([])
+    app.template_paths.insert(0, str(_TEMPLATE))
+    return app
