@@ -44,13 +44,55 @@ def boost(
     altair.VConcatChart
     """
     curve = audit.boost_curve(group, alphas, epsilon)
-    found = audit.fair_boost(group, epsilon)
-    measure = "dcg" if np.isnan(curve["ndcg"].values).all() else "ndcg"
+    return draw(audit, curve, audit.fair_boost(group, epsilon))
+
+
+def draw(
+    audit: Audit, curve: xr.Dataset, found: FairBoost, *, live: bool = False
+) -> alt.VConcatChart:
+    """Draw what was found along boosts.
+
+    Parameters
+    ----------
+    audit : Audit
+    curve : xarray.Dataset
+        Of :meth:`mpc_lab.Audit.boost_curve`.
+    found : FairBoost
+        Of :meth:`mpc_lab.Audit.fair_boost`.
+    live : bool
+        With the dataset of a chart on a page: ``now`` is one row like those of the curve, marked
+        in both panels.
+    """
+    measure = _measure(curve)
     frame = _frame(curve, measure)
-    panels = theme.stacked(
-        _gap(frame, found), _objective(frame, found, measure.upper()), spacing=14
-    )
+    gap, objective = _gap(frame, found), _objective(frame, found, measure.upper())
+    if live:
+        gap = gap + _now("gap", "low", "high", theme.UNDERVALUED)
+        objective = objective + _now("change", "change_low", "change_high", theme.OVERVALUED)
+    panels = theme.stacked(gap, objective, spacing=14)
     return theme.finish(panels, _title(found), _subtitle(audit, found, curve, measure))
+
+
+def _now(middle: str, low: str, high: str, colour: str) -> alt.LayerChart:
+    """Mark the boost that is tried now: a line across, its interval and its point."""
+    base = alt.Chart(alt.NamedData(name="now")).encode(x="alpha:Q")
+    return theme.layered(
+        base.mark_rule(color=theme.GREY, strokeWidth=1, opacity=0.8),
+        base.mark_rule(color=colour, strokeWidth=4, opacity=0.9).encode(
+            y=f"{low}:Q", y2=f"{high}:Q"
+        ),
+        base.mark_point(color=colour, filled=True, size=110, opacity=1).encode(y=f"{middle}:Q"),
+    )
+
+
+def rows(curve: xr.Dataset) -> pd.DataFrame:
+    """Return the rows that a boost is drawn from."""
+    return _frame(curve, _measure(curve))
+
+
+def _measure(curve: xr.Dataset) -> str:
+    """Return which objective is drawn: DCG where no list has an ideal."""
+    return "dcg" if np.isnan(curve["ndcg"].values).all() else "ndcg"
 
 
 def _frame(curve: xr.Dataset, measure: str) -> pd.DataFrame:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def epsilon_curve(
-    audit: Audit, group: str, scoring_rule: str = "baseline", pairing_mode: str = "matched"
+    audit: Audit,
+    group: str,
+    scoring_rule: str = "baseline",
+    pairing_mode: str = "matched",
+    *,
+    live: bool = False,
 ) -> alt.VConcatChart:
     """Draw the gap of a group against the threshold ε, and below it the number of pairs.
 
@@ -31,6 +36,9 @@ def epsilon_curve(
     audit : Audit
     group, scoring_rule, pairing_mode : str
         The cell.
+    live : bool
+        With the parameters of a chart on a page: the threshold ``at`` is marked, and a drag on
+        the curve selects ``brush``, two ends of ``epsilon``.
 
     Returns
     -------
@@ -40,7 +48,10 @@ def epsilon_curve(
     frame = curve_frame(audit, group, scoring_rule, pairing_mode)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
     colour = theme.VERDICTS[cell.verdict][0]
-    panels = theme.stacked(_gap(frame, cell, span, colour), _pairs(frame, cell, span), spacing=8)
+    gap, pairs = _gap(frame, cell, span, colour), _pairs(frame, cell, span)
+    if live:
+        gap, pairs = _brushed(_marked(gap, frame, "gap")), _marked(pairs, frame, "pairs")
+    panels = theme.stacked(gap, pairs, spacing=8)
     return theme.finish(panels, _title(cell), _subtitle(audit, cell, frame, pairing_mode))
 
 
@@ -86,6 +97,24 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
     dots = base.mark_point(color=theme.GREY, filled=True, size=30, opacity=1).encode(y="gap:Q")
     layers = [band, interval, theme.zero_line(), line, dots, *_headline(cell, colour)]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT)
+
+
+def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
+    """Return a panel with a line at the threshold ``at``, and a ring around its point."""
+    one = alt.Chart(pd.DataFrame({"one": [1]})).transform_calculate(epsilon="at")
+    line = one.mark_rule(color=theme.OVERVALUED, strokeWidth=1.5).encode(x="epsilon:Q")
+    there = f"datum.epsilon == at && isValid(datum.{field}) && datum.{field} != 0"
+    ring = alt.Chart(frame).transform_filter(there)
+    ring = ring.mark_point(color=theme.OVERVALUED, size=130, strokeWidth=2, filled=False)
+    made: alt.LayerChart = panel + line + ring.encode(x="epsilon:Q", y=f"{field}:Q")
+    return made
+
+
+def _brushed(panel: alt.LayerChart) -> alt.LayerChart:
+    at = alt.param(name="at", value=-1)
+    brush = alt.selection_interval(name="brush", encodings=["x"])
+    made: alt.LayerChart = panel.add_params(at, brush)
+    return made
 
 
 def _headline(cell: Cell, colour: str) -> list[alt.Chart]:

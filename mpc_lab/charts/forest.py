@@ -25,7 +25,12 @@ _COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
 
 
 def forest(
-    audit: Audit, pairing_mode: str | None = None, limit: int = 150
+    audit: Audit,
+    pairing_mode: str | None = None,
+    limit: int = 150,
+    *,
+    scoring_rule: str | None = None,
+    live: bool = False,
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw the gap of every group with its adjusted interval and verdict.
 
@@ -39,6 +44,11 @@ def forest(
         By default ``matched``, or the first there is.
     limit : int
         At most so many groups.
+    scoring_rule : str, optional
+        Only this rule; by default all, each in its column.
+    live : bool
+        With the parameters of a chart on a page: a click on a row selects its ``place`` as
+        ``pick``, and the row whose place is ``chosen`` is shaded.
 
     Returns
     -------
@@ -50,21 +60,31 @@ def forest(
     mode = parts[0].mode if pairing_mode is None else pairing_mode
     check_label("pairing_mode", mode, sorted({part.mode for part in parts}))
     parts = [part for part in parts if part.mode == mode]
+    if scoring_rule is not None:
+        check_label("scoring_rule", scoring_rule, [part.rule for part in parts])
+        parts = [part for part in parts if part.rule == scoring_rule]
     frame, scale = _frame(parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
     step = 18 if len(parts[0].cells) <= 60 else 14
-    layers = _layers(scale, _tolerance(audit)).properties(width=width, height=alt.Step(step))
+    layers = _layers(scale, _tolerance(audit), live).properties(width=width, height=alt.Step(step))
     subtitle = _subtitle(audit, parts, limit)
     if len(parts) == 1:
         layers = layers.properties(data=frame)
-        return theme.finish(layers, title(parts[0]), subtitle, width + 200)
+        return theme.finish(layers, _under(parts[0]), subtitle, width + 200)
     header = alt.Header(title=None, labelFontWeight="bold")
     column = alt.Column("rule:N", header=header, sort=_by_place("rule_place"))
     faceted = layers.facet(column=column, data=frame, spacing=14)
-    found = title(parts[0])
-    found = found.replace("No group", "no group", 1) if found.startswith("No group") else found
-    words = f"Under rule {quoted(parts[0].rule)}: {found}"
+    words = _under(parts[0], always=True)
     return theme.finish(faceted, words, subtitle, width * min(len(parts), 4) + 160)
+
+
+def _under(part: Slice, always: bool = False) -> str:
+    """Return the finding with its rule before it, unless that is the baseline."""
+    found = title(part)
+    if part.rule == "baseline" and not always:
+        return found
+    found = found.replace("No group", "no group", 1) if found.startswith("No group") else found
+    return f"Under rule {quoted(part.rule)}: {found}"
 
 
 def title(part: Slice) -> str:
@@ -152,7 +172,7 @@ def _by_place(field: str) -> alt.EncodingSortField:
     return alt.EncodingSortField(field, op="min")
 
 
-def _layers(scale: Scale, tolerance: float) -> alt.LayerChart:
+def _layers(scale: Scale, tolerance: float, live: bool = False) -> alt.LayerChart:
     margin = 0.04 * (scale.high - scale.low)
     domain = alt.Scale(domain=[scale.low - margin, scale.high + margin], nice=False)
     axis = alt.X(
@@ -183,7 +203,18 @@ def _layers(scale: Scale, tolerance: float) -> alt.LayerChart:
         shade = alt.Chart(pd.DataFrame({"from": ends[:1], "to": ends[1:]}))
         shade = shade.mark_rect(color=theme.GREY, opacity=0.22).encode(x="from:Q", x2="to:Q")
         pieces.insert(0, shade)
+    if live:
+        pieces.insert(0, _rows_to_click(base))
     return theme.layered(*pieces)
+
+
+def _rows_to_click(base: alt.Chart) -> alt.Chart:
+    """Return a bar across each row, shaded where the row is chosen."""
+    pick = alt.selection_point(name="pick", fields=["place"], toggle=False, clear=False)
+    chosen = alt.param(name="chosen", value=-1)
+    shade = alt.condition("datum.place == chosen", alt.value(0.2), alt.value(0))
+    rows: alt.Chart = base.mark_rect(color=theme.GREY, cursor="pointer").encode(opacity=shade)
+    return rows.add_params(pick, chosen)
 
 
 def _tooltip() -> list[alt.Tooltip]:

@@ -6,8 +6,20 @@ from data are shown as text. May import from ``errors`` to ``charts``; loads ipy
 and is itself loaded when ``mpc_lab.explorers`` is first used.
 """
 
+from mpc_lab.explorers.boost import BoostExplorer
+from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
+from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.panel import AuditExplorer
 from mpc_lab.explorers.state import AuditState
 
-__all__ = ["AuditState", "Explorer", "LiveChart"]
+__all__ = [
+    "AuditExplorer",
+    "AuditState",
+    "BoostExplorer",
+    "EpsilonExplorer",
+    "Explorer",
+    "GroupsExplorer",
+    "LiveChart",
+]

@@ -54,7 +54,7 @@ class Explorer(CellTraits):
     def __init__(self, audit: Audit, *, state: AuditState | None = None, **start: Any) -> None:
         super().__init__()
         self.set_trait("audit", audit)
-        names = [*SHARED, *self._own_traits()]
+        names = [*SHARED, "visible", *self._own_traits()]
         for name in start:
             if name not in names:
                 raise traitlets.TraitError(
@@ -64,7 +64,7 @@ class Explorer(CellTraits):
         self.alone = state is None
         self.state = AuditState(audit, **shared) if state is None else state
         self._drawn_at: tuple[Any, ...] | None = None
-        self._stale, self._made, self._holding = True, False, False
+        self._stale, self._made = True, False
         self._take()
         self.observe(self._give, SHARED)
         self.state.observe(self._settled, "revision")
@@ -77,6 +77,10 @@ class Explorer(CellTraits):
 
     def prepare(self) -> None:
         """Set what the traits of a tab start from; the shared state is known by now."""
+
+    def shared_controls(self) -> Sequence[widgets.Widget]:
+        """Return the controls of the shared traits, for a tab that stands alone."""
+        return (SharedControls(self.state, self.unused).widget,)
 
     def controls(self) -> Sequence[widgets.Widget]:
         """Return the controls of this tab alone; called once."""
@@ -99,9 +103,7 @@ class Explorer(CellTraits):
         """The widgets, made when first asked for."""
         self._box = ErrorBox()
         self._content = column()
-        parts: list[widgets.Widget] = [Beacon()] if self.alone else []
-        if self.alone:
-            parts.append(SharedControls(self.state, self.unused).widget)
+        parts = [Beacon(), *self.shared_controls()] if self.alone else []
         made = column(*parts, self._box, self._content)
         made.add_class("mpc-explorer")
         self.observe(self._shown, "visible")
@@ -178,8 +180,8 @@ class Explorer(CellTraits):
 
         from mpc_lab.explorers.static import static_html
 
-        display(HTML(static_html(self.audit)))
-        display(self.widget)
+        display(HTML(static_html(self.audit)))  # type: ignore[no-untyped-call]
+        display(self.widget)  # type: ignore[no-untyped-call]
 
 
 def needs_rows(audit: Audit, what: str) -> None:

@@ -127,7 +127,7 @@ def _counted(part: Any, datasets: dict[str, Any], names: dict[str, str]) -> Any:
         return [_counted(inner, datasets, names) for inner in part]
     if not isinstance(part, dict):
         return part
-    made = {}
+    made: dict[str, Any] = {}
     for key, value in part.items():
         if key == "name" and isinstance(value, str) and _is_counted(value, datasets):
             made[key] = _count(value, datasets, names)

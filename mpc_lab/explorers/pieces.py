@@ -29,7 +29,7 @@ class Beacon(anywidget.AnyWidget):
     _css = _HERE / "explorer.css"
 
 
-class Note(widgets.HTML):
+class Note(widgets.HTML):  # type: ignore[misc]
     """Words below or beside a control; always plain text.
 
     Parameters
@@ -54,7 +54,7 @@ class Note(widgets.HTML):
         self.layout.display = "" if self.text else "none"
 
 
-class Facts(widgets.HTML):
+class Facts(widgets.HTML):  # type: ignore[misc]
     """A row of numbers with their names; always plain text."""
 
     def show(self, facts: Sequence[tuple[str, str]]) -> None:
@@ -65,7 +65,7 @@ class Facts(widgets.HTML):
         self.value = f'<dl class="mpc-facts {_PLAIN}">{cells}</dl>'
 
 
-class ErrorBox(widgets.HTML):
+class ErrorBox(widgets.HTML):  # type: ignore[misc]
     """What went wrong, in a red box; empty and hidden when nothing did."""
 
     def __init__(self) -> None:

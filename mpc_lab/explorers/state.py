@@ -12,6 +12,8 @@ from mpc_lab.results.reading import Cell, slices
 from mpc_lab.results.rows import headline_epsilon
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from mpc_lab.results import Audit
 
 SHARED = ("group", "scoring_rule", "pairing_mode", "epsilon")
@@ -62,6 +64,21 @@ class CellTraits(traitlets.HasTraits):
         grid = set(self.audit.curve["epsilon"].values.tolist())
         own = self.own_epsilon
         return tuple(sorted(grid | ({own} if math.isfinite(own) else set())))
+
+    @property
+    def headline_cell(self) -> xr.Dataset:
+        """The headline of the cell."""
+        found: xr.Dataset = self.audit.headline.sel(self._labels())
+        return found
+
+    @property
+    def curve_cell(self) -> xr.Dataset:
+        """The curve of the cell, along ``epsilon``."""
+        found: xr.Dataset = self.audit.curve.sel(self._labels())
+        return found
+
+    def _labels(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in SHARED if name != "epsilon"}
 
     @property
     def cell(self) -> Cell:

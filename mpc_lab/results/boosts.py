@@ -15,6 +15,7 @@ from mpc_lab.results.rows import check_label, need_rows
 from mpc_lab.results.wording import number, percent, quoted
 
 if TYPE_CHECKING:
+    from mpc_lab.objective.boosting import Boosts
     from mpc_lab.objective.fair_boost import FairBoost as Found
     from mpc_lab.results.audit import Audit
 
@@ -22,15 +23,22 @@ _OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective
 
 
 def boost_curve(
-    audit: Audit, group: str, alphas: ArrayLike | None, epsilon: float | None
+    audit: Audit,
+    group: str,
+    alphas: ArrayLike | None,
+    epsilon: float | None,
+    ready: Boosts | None = None,
 ) -> xr.Dataset:
-    """Follow a group along boosts; see :meth:`mpc_lab.Audit.boost_curve`."""
+    """Follow a group along boosts; see :meth:`mpc_lab.Audit.boost_curve`.
+
+    ``ready``: the group prepared before, where several boosts are tried one after the other.
+    """
     from mpc_lab.objective.boosting import boost_curve as follow
 
     ranking = need_rows(audit, "boost_curve")
     options = settings(audit)
     found = follow(
-        ranking,
+        ready or ranking,
         group,
         threshold(audit, group, epsilon),
         alphas,
@@ -127,14 +135,17 @@ def _reach(found: FairBoost) -> str:
     return " and ".join(parts) + "".join(ends)
 
 
-def fair_boost(audit: Audit, group: str, epsilon: float | None) -> FairBoost:
+def fair_boost(
+    audit: Audit, group: str, epsilon: float | None, ready: Boosts | None = None
+) -> FairBoost:
     """Find the boost that closes a group's gap; see :meth:`mpc_lab.Audit.fair_boost`."""
     from mpc_lab.objective.fair_boost import fair_boost as find
 
     options = settings(audit)
     level = float(options["level"])
+    ranking = need_rows(audit, "fair_boost")
     found = find(
-        need_rows(audit, "fair_boost"),
+        ready or ranking,
         group,
         threshold(audit, group, epsilon),
         cluster=str(options["cluster"]),

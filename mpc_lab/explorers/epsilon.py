@@ -1,0 +1,145 @@
+"""One group at every threshold: curve, counts, power, and what they sum up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import ipywidgets as widgets
+import numpy as np
+import traitlets
+import xarray as xr
+
+from mpc_lab.charts.epsilon_curve import epsilon_curve
+from mpc_lab.explorers.explorer import Explorer
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pieces import Facts, Note, button, controls_row
+from mpc_lab.explorers.readings import POWER, band_sentence, gap, point_sentence
+from mpc_lab.inference.power import mde
+from mpc_lab.results.reading import settings
+from mpc_lab.results.wording import number, percent
+
+
+class EpsilonExplorer(Explorer):
+    """The gap of a group against the threshold ε; the slider moves ε, a drag picks a range.
+
+    Attributes
+    ----------
+    brush : tuple of float
+        The two ends of the range that was picked on the curve; empty where there is none.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.EpsilonExplorer(audit, group="1", brush=(0.001, 0.1))
+    >>> explorer.selection.sizes["epsilon"] > 1
+    True
+    """
+
+    title: ClassVar[str] = "Epsilon"
+
+    brush = traitlets.Tuple().tag(redraw=True)
+
+    @traitlets.validate("brush")
+    def _check_brush(self, proposal: Any) -> tuple[float, ...]:
+        ends = tuple(float(end) for end in proposal["value"])
+        if len(ends) not in (0, 2) or not all(np.isfinite(ends)):
+            raise traitlets.TraitError(
+                f"brush must be two finite thresholds, or empty, but {proposal['value']!r} came."
+            )
+        return tuple(sorted(ends))
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
+        self._chart = LiveChart()
+        self._chart.observe(self._picked, "picked")
+        self._words, self._facts = Note(kind="finding"), Facts()
+        self._band, self._range = Note(), Note()
+        self._own = button("Headline ε", "Go to the threshold of the headline")
+        self._own.on_click(self._go_home)
+        self._drawn_for: tuple[str, ...] | None = None
+        foot = controls_row(self._own, self._band)
+        return self._words, self._facts, self._chart, self._range, foot
+
+    def draw(self) -> None:
+        """Move the mark to ε; draw the curve anew when the cell is another."""
+        at, point = self.state.epsilon, self._point()
+        own = self.state.own_epsilon
+        self._chart.set(at=float(point["epsilon"]))
+        self._words.text = point_sentence(
+            self.audit, point, self.state.pairing_mode, is_headline=at == own
+        )
+        self._facts.show(self._numbers(point))
+        self._own.disabled = not np.isfinite(own) or at == own
+        cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
+        if cell != self._drawn_for:
+            self._chart.show(epsilon_curve(self.audit, *cell, live=True))
+            self._band.text = band_sentence(self.audit, self.curve_cell)
+            self._drawn_for = cell
+        self._range.text = self._range_words()
+
+    @property
+    def selection(self) -> xr.Dataset:
+        """The curve inside the brush; without a brush, the point at ε.
+
+        At a threshold that is not of the curve, the headline's own: the headline.
+        """
+        if self.brush:
+            return self.curve_cell.sel(epsilon=slice(*self.brush))
+        return self._point()
+
+    def _point(self) -> xr.Dataset:
+        curve, at = self.curve_cell, self.state.epsilon
+        grid = curve["epsilon"].values
+        if at in grid:
+            return curve.sel(epsilon=at)
+        if at == self.state.own_epsilon:
+            return self.headline_cell.set_coords("epsilon")
+        # Not a threshold of the audit: the nearest one below has all its pairs inside.
+        below = int(np.searchsorted(grid, at, side="right")) - 1
+        return curve.isel(epsilon=max(below, 0))
+
+    def _numbers(self, point: xr.Dataset) -> list[tuple[str, str]]:
+        level = float(settings(self.audit).get("level", 0.95))
+        names = ("estimate", "ci_low", "ci_high", "std_error", "dof")
+        estimate, low, high, error, dof = (float(point[name]) for name in names)
+        found = float(mde(np.array(error), np.array(dof), level=level, power=POWER))
+        detectable = f"±{number(found, 4)}" if np.isfinite(found) else "–"
+        effective = float(point["n_effective"])
+        return [
+            ("Threshold ε", f"{float(point['epsilon']):.3g}"),
+            (f"Gap ({percent(level)} interval at this ε)", gap(estimate, low, high)),
+            ("Pairs", f"{int(point['n_pairs']):,}"),
+            ("Queries", f"{int(point['n_queries']):,}"),
+            ("Effective clusters", f"{effective:,.1f}" if np.isfinite(effective) else "–"),
+            (f"Found with {percent(POWER)} power", detectable),
+        ]
+
+    def _range_words(self) -> str:
+        if not self.brush:
+            return "Drag across the curve to pick a range of thresholds; double-click to drop it."
+        held = self.selection
+        low, high = self.brush
+        where = f"Picked: ε from {low:.3g} to {high:.3g}"
+        count = held.sizes["epsilon"]
+        if not count:
+            return f"{where}, which holds no threshold of the curve."
+        gaps, pairs = held["estimate"].values, held["n_pairs"].values
+        known = gaps[np.isfinite(gaps)]
+        spread = (
+            f", gaps from {number(float(known.min()), 4)} to {number(float(known.max()), 4)}"
+            if len(known)
+            else ""
+        )
+        noun = "threshold" if count == 1 else "thresholds"
+        return (
+            f"{where}: {count} {noun}, {int(pairs.min()):,} to {int(pairs.max()):,} pairs{spread}. "
+            "explorer.selection holds them."
+        ).replace(" -", " \u2212")
+
+    def _picked(self, change: Any) -> None:
+        self.brush = tuple((change["new"].get("brush") or {}).get("epsilon") or ())
+
+    def _go_home(self, _button: Any) -> None:
+        self.epsilon = self.state.own_epsilon

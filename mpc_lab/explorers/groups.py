@@ -1,0 +1,71 @@
+"""All groups at once: the forest, where a click chooses the group of all tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import ipywidgets as widgets
+import xarray as xr
+
+from mpc_lab.charts.forest import forest
+from mpc_lab.explorers.explorer import Explorer
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pieces import Facts, Note
+from mpc_lab.explorers.readings import cell_facts, cell_sentence
+from mpc_lab.results.reading import slices
+
+_DRAWN_AT_MOST = 150
+
+
+class GroupsExplorer(Explorer):
+    """The gap of every group with its interval and verdict; a click on a row chooses the group.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.GroupsExplorer(audit, group="2")
+    >>> explorer.selection["n_pairs"].item() > 0
+    True
+    """
+
+    title: ClassVar[str] = "Groups"
+    unused: ClassVar[dict[str, str]] = {"epsilon": "each group stands at its own threshold here"}
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the sentence and numbers of the chosen group, and the forest."""
+        self._chart = LiveChart()
+        self._chart.observe(self._picked, "picked")
+        self._words, self._facts = Note(kind="finding"), Facts()
+        hint = Note("Click a row, or use the list above, to choose a group for all tabs.")
+        self._drawn_for: tuple[str, str] | None = None
+        return self._words, self._facts, self._chart, hint
+
+    def draw(self) -> None:
+        """Draw the forest of the rule and mode, and mark the group."""
+        cell = self.state.cell
+        self._words.text = cell_sentence(self.audit, cell, self.state.pairing_mode)
+        self._facts.show(cell_facts(self.audit, cell))
+        wanted = (self.state.scoring_rule, self.state.pairing_mode)
+        if wanted != self._drawn_for:
+            rule, mode = wanted
+            self._chart.show(forest(self.audit, mode, _DRAWN_AT_MOST, scoring_rule=rule, live=True))
+            self._drawn_for = wanted
+        self._chart.set(chosen=self._order().index(self.state.group))
+
+    @property
+    def selection(self) -> xr.Dataset:
+        """The headline of the chosen group under the chosen rule and mode."""
+        return self.headline_cell
+
+    def _order(self) -> list[str]:
+        wanted = (self.state.scoring_rule, self.state.pairing_mode)
+        part = next(one for one in slices(self.audit) if (one.rule, one.mode) == wanted)
+        return [cell.group for cell in part.cells]
+
+    def _picked(self, change: Any) -> None:
+        places = (change["new"].get("pick") or {}).get("place") or [None]
+        # A click beside the rows has no place.
+        if places[0] is not None:
+            self.group = self._order()[int(places[0])]

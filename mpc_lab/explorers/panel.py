@@ -1,0 +1,114 @@
+"""The explorer of an audit: the finding, the controls that all tabs share, and the tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ipywidgets as widgets
+import traitlets
+
+from mpc_lab.explorers.boost import BoostExplorer
+from mpc_lab.explorers.epsilon import EpsilonExplorer
+from mpc_lab.explorers.explorer import Explorer
+from mpc_lab.explorers.groups import GroupsExplorer
+from mpc_lab.explorers.pieces import Note
+from mpc_lab.explorers.readings import signed_numbers
+from mpc_lab.explorers.shared import SharedControls
+from mpc_lab.results.summary import reading
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+TABS: tuple[type[Explorer], ...] = (GroupsExplorer, EpsilonExplorer, BoostExplorer)
+_SENTENCES = 3
+
+
+class AuditExplorer(Explorer):
+    """One panel with all tabs; group, rule, mode and ε are shared by them.
+
+    Parameters
+    ----------
+    audit : Audit
+    **start
+        ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``, or ``tab``, the name of the tab
+        to start with.
+
+    Attributes
+    ----------
+    tabs : dict of Explorer
+        The tabs by their names.
+    tab : str
+        The name of the one that is shown.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = audit.explore(group="2", tab="Epsilon")
+    >>> explorer.tabs["Boost"].group
+    '2'
+    """
+
+    title: ClassVar[str] = "Audit"
+
+    tab = traitlets.Unicode().tag(redraw=True)
+
+    def __init__(self, audit: Audit, **start: Any) -> None:
+        super().__init__(audit, **start)
+
+    def prepare(self) -> None:
+        """Make the tabs, all hidden; each makes its content when it is first shown."""
+        self.tabs: dict[str, Explorer] = {
+            kind.title: kind(self.audit, state=self.state, visible=False) for kind in TABS
+        }
+        self.tab = TABS[0].title
+
+    @traitlets.validate("tab")
+    def _check_tab(self, proposal: Any) -> str:
+        from mpc_lab.errors import near_match
+
+        if proposal["value"] not in self.tabs:
+            raise traitlets.TraitError(
+                f"There is no tab {proposal['value']!r}.{near_match(proposal['value'], self.tabs)}"
+            )
+        return str(proposal["value"])
+
+    def shared_controls(self) -> Sequence[widgets.Widget]:
+        """Return the finding and the controls that all tabs share."""
+        self._shared = SharedControls(self.state)
+        found = reading(self.audit).findings
+        words = found[:_SENTENCES]
+        if len(found) > _SENTENCES:
+            words.append("More findings are in the first tab.")
+        finding = Note("\n".join(map(signed_numbers, words)), kind="finding")
+        return finding, self._shared.widget
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the tabs."""
+        pages = [widgets.VBox() for _ in self.tabs]
+        self._pages = widgets.Tab(children=pages, titles=tuple(self.tabs))
+        self._pages.add_class("mpc-tabs")
+        self._pages.observe(self._turned, "selected_index")
+        return (self._pages,)
+
+    def draw(self) -> None:
+        """Show the chosen tab, and hide the others."""
+        shown = self.tabs[self.tab]
+        self._shared.apply(shown.unused)
+        place = list(self.tabs).index(self.tab)
+        for one in self.tabs.values():
+            one.visible = one is shown
+        page = self._pages.children[place]
+        if not page.children:
+            page.children = (shown.widget,)
+        self._pages.selected_index = place
+
+    @property
+    def selection(self) -> Any:
+        """What was picked in the tab that is shown."""
+        return self.tabs[self.tab].selection
+
+    def _turned(self, change: Any) -> None:
+        if change["new"] is not None:
+            self.tab = list(self.tabs)[change["new"]]
