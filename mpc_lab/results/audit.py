@@ -466,6 +466,22 @@ class Audit:
         """
         _storage.save(self, path, items=items, ids=ids, key=key)
 
+    def explore(self, **start: Any) -> Any:
+        """Explore the audit in a notebook: sliders, charts and the pairs themselves.
+
+        Parameters
+        ----------
+        **start
+            Where to start: ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``, ``tab``.
+
+        Returns
+        -------
+        mpc_lab.explorers.AuditExplorer
+        """
+        from mpc_lab.explorers import AuditExplorer
+
+        return AuditExplorer(self, **start)
+
     def __repr__(self) -> str:
         return self.summary()
 
