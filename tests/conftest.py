@@ -110,3 +110,10 @@ def data_folder() -> Path:
     """Return the folder with ``ml-1m`` and ``ml-latest-small``; mark its tests ``needs_data``."""
     need("data")
     return Path(os.environ["MPC_LAB_DATA"])
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """Return the path of a Chromium; mark its tests ``needs_browser``."""
+    need("browser")
+    return chromium()

@@ -1,0 +1,202 @@
+"""One Jupyter server and one Chromium for all tests of this folder; a page for each.
+
+Every test ends by looking back: nothing left this machine, and JavaScript caught all its errors.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from notebook_page import CHROMIUM, HOME, NotebookPage, watch, write_notebook
+
+import mpc_lab as mpc
+
+COLUMNS = {name: name for name in ("query", "item", "score", "outcome", "group", "segment")}
+GROUPS = ("alpha", "beta", "gamma", "delta")
+HOSTILE = (
+    "</script><script>window.stolen = 1</script>",
+    "<img src=x onerror='window.stolen = 2'>",
+    "it's \"quoted\" & 'more'",
+    "עברית ימין",
+    "😀 emoji",
+    "${window.stolen = 3} {{ 1 + 1 }}",
+)
+
+
+def log(groups, queries=400, per_query=20, seed=0):
+    """Return a log in which the first group is undervalued."""
+    draw = np.random.default_rng(seed)
+    n = queries * per_query
+    score = draw.uniform(size=n)
+    group = draw.integers(0, len(groups), n)
+    truth = np.clip(score + 0.3 * (group == 0), 0, 1)
+    return pd.DataFrame(
+        {
+            "query": np.repeat(np.arange(queries), per_query),
+            "item": np.tile(np.arange(per_query), queries) + per_query * draw.integers(0, 40, n),
+            "score": score,
+            "outcome": (draw.uniform(size=n) < truth).astype(float),
+            "group": np.array(groups, dtype=object)[group],
+            "segment": np.where(np.repeat(np.arange(queries), per_query) % 2, "u", "v"),
+        }
+    )
+
+
+@dataclass
+class Server:
+    """A running Jupyter server: JupyterLab and Notebook 7."""
+
+    address: str
+    token: str
+    root: Path
+
+
+def free_port() -> int:
+    with socket.socket() as tried:
+        tried.bind((HOME, 0))
+        return int(tried.getsockname()[1])
+
+
+def wait_for(address: str, process: subprocess.Popen, log_file: Path) -> None:
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError(log_file.read_text("utf-8"))
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"nothing answered at {address}: {log_file.read_text('utf-8')}")
+
+
+def stop(process: subprocess.Popen) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def own_jupyter(tmp_path_factory):
+    """Return an environment in which Jupyter reads and writes no settings of this machine."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    settings = folder / "config" / "labconfig" / "page_config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
+    )
+    own = {
+        "JUPYTER_CONFIG_DIR": folder / "config",
+        "JUPYTER_DATA_DIR": folder / "data",
+        "JUPYTER_RUNTIME_DIR": folder / "runtime",
+        "IPYTHONDIR": folder / "ipython",
+    }
+    return {**os.environ, **{name: str(path) for name, path in own.items()}}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory, own_jupyter, small):
+    root = tmp_path_factory.mktemp("notebooks")
+    small.save(root / "audit.nc")
+    log(GROUPS).to_parquet(root / "log.parquet")
+    log(HOSTILE).to_parquet(root / "hostile.parquet")
+    port, token = free_port(), secrets.token_hex(16)
+    command = [
+        *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
+        *(f"--ServerApp.ip={HOME}", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
+        *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}"),
+        *("--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"),
+    ]
+    log_file = root.parent / f"{root.name}.log"
+    with log_file.open("w") as written:
+        process = subprocess.Popen(command, env=own_jupyter, stdout=written, stderr=written)
+    address = f"http://{HOME}:{port}"
+    try:
+        wait_for(f"{address}/api?token={token}", process, log_file)
+        yield Server(address, token, root)
+    finally:
+        stop(process)
+
+
+@pytest.fixture(scope="session")
+def small():
+    """Return an audit in which group alpha is undervalued."""
+    return mpc.audit(
+        log(GROUPS),
+        **COLUMNS,
+        scoring_rules=("baseline", mpc.Boosted(0.1)),
+        pairing_modes=("matched", "mirrored"),
+        progress=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path):
+    # Not at the top: where it is absent, the tests of this folder are skipped.
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium_path, args=CHROMIUM)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def new_page(browser):
+    """Return a function that opens a page; at the end all of them are looked back at."""
+    left, errors, contexts = [], [], []
+
+    def open_page(width=1280, height=1000, dark=False):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, left, errors)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert left == []
+    assert errors == []
+
+
+@pytest.fixture
+def page(new_page):
+    return new_page()
+
+
+LOAD = f"""
+import pandas as pd
+import mpc_lab as mpc
+ranking = mpc.Ranking(pd.read_parquet("log.parquet"), **{COLUMNS!r})
+audit = mpc.load("audit.nc", ranking=ranking)
+"""
+
+
+@pytest.fixture
+def notebook(page, server, request):
+    """Return a function that opens a notebook in which ``audit`` is loaded, and runs its cells."""
+
+    def open_notebook(*cells, load=LOAD, app="doc", run=True):
+        name = "".join(c if c.isalnum() else "_" for c in request.node.name)
+        path = write_notebook(server.root / f"{name}.ipynb", load, *cells)
+        opened = NotebookPage(page, server, path, app)
+        return opened.run() if run else opened
+
+    return open_notebook

@@ -1,0 +1,118 @@
+"""A notebook in a real browser: open it, run it, ask its kernel, wait for what it draws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+
+# A CDN must fail on every machine, also on one that has a network.
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]
+HOME = "127.0.0.1"
+SLOW = 90_000
+
+_CONNECTED = """() => {
+  const shown = window.jupyterapp?.shell?.currentWidget;
+  return shown?.sessionContext?.session?.kernel?.connectionStatus === "connected";
+}"""
+_ASK = """async (code) => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const asked = kernel.requestExecute(
+    { code: "", user_expressions: { answer: code }, store_history: false });
+  const reply = await asked.done;
+  const answer = reply.content.user_expressions.answer;
+  return answer.status === "ok" ? answer.data["text/plain"] : `${answer.ename}: ${answer.evalue}`;
+}"""
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    """Write a notebook of code cells."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata["kernelspec"] = kernel
+    nbformat.write(made, path)
+    return path
+
+
+def watch(page, left, errors):
+    """Note what leaves this machine and what JavaScript does not catch."""
+
+    def request(asked):
+        place = asked.url.split("/")[2] if "://" in asked.url else ""
+        if asked.url.split(":")[0] not in ("data", "blob") and place.split(":")[0] != HOME:
+            left.append(asked.url)
+
+    page.on("request", request)
+    page.on("websocket", lambda opened: request(opened))
+    page.on("pageerror", lambda error: errors.append(f"{error.name}: {error.message}"))
+
+
+class NotebookPage:
+    """One notebook, opened in JupyterLab or Notebook 7."""
+
+    def __init__(self, page, server, path: Path, app: str = "doc") -> None:
+        self.page, self.path = page, path
+        place = {"doc": "doc/tree", "lab": "lab/tree", "notebook": "notebooks"}[app]
+        page.goto(f"{server.address}/{place}/{path.name}?token={server.token}")
+
+    def run(self, wait: bool = True) -> NotebookPage:
+        """Run all cells; "Run All" before the kernel is connected would run nothing."""
+        self.page.wait_for_function(_CONNECTED, timeout=SLOW)
+        run = "window.jupyterapp.commands.execute('notebook:run-all-cells')"
+        self.page.set_default_timeout(SLOW)
+        self.page.evaluate(f"() => {run}" if wait else f"() => {{ {run}; }}")
+        return self
+
+    def live(self) -> NotebookPage:
+        """Wait until an explorer is drawn and has taken the place of its static form."""
+        self.page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
+        return self
+
+    def ask(self, code: str) -> str:
+        """Return the repr of an expression in the kernel."""
+        return self.page.evaluate(_ASK, code)
+
+    def until(self, code: str, wanted: object, seconds: float = 20) -> None:
+        """Poll the kernel until an expression has a value; a brush read early is mid-drag."""
+        said = self.ask(code)
+        for _ in range(int(seconds / 0.1)):
+            if said == repr(wanted):
+                return
+            self.page.wait_for_timeout(100)
+            said = self.ask(code)
+        raise AssertionError(f"{code} is {said}, not {wanted!r}")
+
+    def drawn(self, place: int = 0) -> int:
+        """Return how often a visible chart was drawn."""
+        chart = self.charts.nth(place)
+        chart.wait_for(timeout=SLOW)
+        return int(chart.get_attribute("data-drawn"))
+
+    def redrawn(self, since: int, place: int = 0) -> int:
+        """Wait until a visible chart was drawn again, and return how often it is now."""
+        for _ in range(300):
+            if self.drawn(place) > since:
+                return self.drawn(place)
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"chart {place} was not drawn again")
+
+    @property
+    def charts(self):
+        """The charts that are drawn and visible."""
+        return self.page.locator(".mpc-chart[data-drawn]:visible")
+
+
+def saved_outputs(path: Path) -> str:
+    """Return what a saved notebook holds, as text."""
+    return json.dumps(json.loads(path.read_text("utf-8")))
