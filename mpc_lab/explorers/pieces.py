@@ -90,6 +90,28 @@ class ErrorBox(widgets.HTML):  # type: ignore[misc]
         self.layout.display = "none"
 
 
+class Progress(widgets.HBox):  # type: ignore[misc]
+    """How far long work has come, with the step it is at; hidden when there is none."""
+
+    def __init__(self) -> None:
+        self._bar = widgets.IntProgress(min=0, max=1)
+        self._words = widgets.Label()
+        super().__init__([self._bar, self._words])
+        self.add_class("mpc-progress")
+        self.clear()
+
+    def show(self, words: str, done: int, total: int) -> None:
+        """Show a step in words and how many are done."""
+        with self._bar.hold_sync():
+            self._bar.max, self._bar.value = max(total, 1), done
+        self._words.value = words
+        self.layout.display = ""
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.layout.display = "none"
+
+
 def paragraphs(text: str) -> str:
     """Return text as escaped HTML, a paragraph for each line."""
     return "".join(f'<p dir="auto">{escape(line)}</p>' for line in text.split("\n") if line)
@@ -117,6 +139,25 @@ def slider(
     """Return a labelled slider over numbers."""
     box = widgets.FloatSlider(value=value, min=low, max=high, step=step, description=label, **more)
     return _labelled(box)
+
+
+def whole_slider(label: str, value: int, low: int, high: int, **more: Any) -> widgets.IntSlider:
+    """Return a labelled slider over whole numbers."""
+    options = {"continuous_update": False, **more}
+    return _labelled(
+        widgets.IntSlider(value=value, min=low, max=high, description=label, **options)
+    )
+
+
+def range_slider(label: str, **more: Any) -> widgets.FloatRangeSlider:
+    """Return a labelled slider with two ends."""
+    options = {"continuous_update": False, "readout_format": ".3g", **more}
+    return _labelled(widgets.FloatRangeSlider(description=label, **options))
+
+
+def checkbox(label: str, value: bool, **more: Any) -> widgets.Checkbox:
+    """Return a labelled box to tick."""
+    return _labelled(widgets.Checkbox(value=value, description=label, indent=False, **more))
 
 
 def text_field(label: str, value: str = "", placeholder: str = "", **more: Any) -> widgets.Text:

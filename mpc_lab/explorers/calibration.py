@@ -1,0 +1,111 @@
+"""Mean outcome against score, inside and outside the group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ipywidgets as widgets
+import traitlets
+import xarray as xr
+
+from mpc_lab.charts.calibration import calibration
+from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pieces import Note, checkbox, whole_slider
+from mpc_lab.results.schema import text
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_WHAT = "Calibration"
+_MEANING = (
+    "Calibration compares items at the same score over all queries; a matched pair compares two "
+    "items of one query. A group can be calibrated and undervalued all the same: look at it by "
+    "segment of queries, where there are segments."
+)
+_ALL_ITEMS = "calibration compares all items, not pairs"
+
+
+class CalibrationExplorer(Explorer):
+    """Whether items of a group do as well as others at the same score.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    state : AuditState, optional
+    **start
+        Any trait.
+
+    Attributes
+    ----------
+    by_segment : bool
+        A panel for each segment of queries; needs segments.
+    bins : int
+        Bins of equal numbers of rows, 2 to 100.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.CalibrationExplorer(audit, group="1", bins=10)
+    >>> dict(explorer.selection.sizes)["bin"]
+    10
+    """
+
+    title: ClassVar[str] = "Calibration"
+    unused: ClassVar[Mapping[str, str]] = {"pairing_mode": _ALL_ITEMS, "epsilon": _ALL_ITEMS}
+
+    by_segment = traitlets.Bool(False).tag(redraw=True)
+    bins = traitlets.Int(20, min=2, max=100).tag(redraw=True)
+
+    @traitlets.validate("by_segment")
+    def _check_by_segment(self, proposal: Any) -> bool:
+        if proposal["value"] and not self._segments():
+            raise traitlets.TraitError(
+                "by_segment needs segments of queries, and this audit has none: give segment= to "
+                "the ranking."
+            )
+        return bool(proposal["value"])
+
+    def _segments(self) -> tuple[str, ...]:
+        return () if self.audit.ranking is None else self.audit.ranking.segments
+
+    @property
+    def selection(self) -> xr.Dataset:
+        """The curves that are drawn, as `Audit.calibration` gives them; with a dim ``segment``."""
+        needs_rows(self.audit, _WHAT)
+        audit: Audit = self.audit
+        if not self.by_segment:
+            return audit.calibration(self.group, self.scoring_rule, None, self.bins)
+        parts = [
+            audit.calibration(self.group, self.scoring_rule, segment, self.bins)
+            for segment in self._segments()
+        ]
+        names = xr.DataArray(text(self._segments()), dims="segment", name="segment")
+        return xr.concat(parts, dim=names, join="outer", combine_attrs="drop_conflicts")
+
+    def controls(self) -> Sequence[widgets.Widget]:
+        """Return the choice of segments and bins."""
+        needs_rows(self.audit, _WHAT)
+        self._segment = checkbox("By segment of queries", self.by_segment)
+        self._bins = whole_slider("Bins", self.bins, 2, 100)
+        traitlets.link((self, "by_segment"), (self._segment, "value"))
+        traitlets.link((self, "bins"), (self._bins, "value"))
+        why = Note()
+        if not self._segments():
+            self._segment.disabled = True
+            why.text = "By segment: the ranking has no segments; give segment= to it."
+        return [self._segment, self._bins, why]
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the chart and what it can and cannot show."""
+        self._chart = LiveChart()
+        return [self._chart, Note(_MEANING)]
+
+    def draw(self) -> None:
+        """Draw the curves of the group."""
+        self._chart.show(
+            calibration(self.audit, self.group, self.scoring_rule, self.by_segment, bins=self.bins)
+        )

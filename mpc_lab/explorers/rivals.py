@@ -1,0 +1,205 @@
+"""MPC beside the rival measures, and why they disagree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import ipywidgets as widgets
+import numpy as np
+import traitlets
+import xarray as xr
+
+from mpc_lab.charts.rivals import rivals
+from mpc_lab.charts.words import with_interval
+from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pieces import Note, Progress, button, controls_row, whole_slider
+from mpc_lab.explorers.plain_table import plain_table
+from mpc_lab.results.wording import number
+
+_WHAT = "The comparison with rival measures"
+_LOGGED = "rivals are measured on the logged scores, beside the headline"
+_SIGNS = {"undervalued": "▲", "favoured": "▼", "": "◆"}
+_LEGEND = "▲ undervalued, ▼ favoured, ◆ flagged without a direction, · not flagged, – cannot tell"
+
+
+class RivalsExplorer(Explorer):
+    """What other measures of a group say on the same log.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    state : AuditState, optional
+    **start
+        Any trait.
+
+    Attributes
+    ----------
+    k : int
+        Places at the top, for Skew@k.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.RivalsExplorer(audit, group="1")
+    >>> explorer.selection.measure.values[:2].tolist()
+    ['mpc', 'calibration_gap']
+    """
+
+    title: ClassVar[str] = "Rivals"
+    unused: ClassVar[Mapping[str, str]] = {
+        "scoring_rule": _LOGGED,
+        "pairing_mode": _LOGGED,
+        "epsilon": _LOGGED,
+    }
+
+    k = traitlets.Int(10, min=1).tag(redraw=True)
+
+    def prepare(self) -> None:
+        """Start with nothing compared."""
+        self._found: dict[tuple[str, int], xr.Dataset] = {}
+
+    @property
+    def selection(self) -> xr.Dataset:
+        """All measures of the group, as `Audit.compare` gives them."""
+        return self._compared(self.group).sel(group=self.group)
+
+    def compare_all(self, told: Any = None) -> xr.Dataset:
+        """Compare every group.
+
+        Parameters
+        ----------
+        told : callable, optional
+            Told how many groups are done, before each and at the end.
+
+        Returns
+        -------
+        xarray.Dataset
+            As :meth:`mpc_lab.Audit.compare` gives it.
+        """
+        parts = []
+        for place, group in enumerate(self.groups):
+            if told is not None:
+                told(place)
+            parts.append(self._compared(group))
+        if told is not None:
+            told(len(parts))
+        return xr.concat(parts, dim="group", data_vars="minimal")
+
+    def _compared(self, group: str) -> xr.Dataset:
+        needs_rows(self.audit, _WHAT)
+        key = (group, self.k)
+        if key not in self._found:
+            self._found[key] = self.audit.compare([group], self.k)
+        return self._found[key]
+
+    # What a person sees -------------------------------------------------------------------------
+
+    def controls(self) -> Sequence[widgets.Widget]:
+        """Return the choice of k."""
+        needs_rows(self.audit, _WHAT)
+        self._places = whole_slider("Top places of Skew@k", self.k, 1, max(50, self.k))
+        traitlets.link((self, "k"), (self._places, "value"))
+        return [self._places]
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the reading, the chart, the numbers, and the table of all groups."""
+        self._reading = Note(kind="finding")
+        self._chart = LiveChart()
+        self._numbers = widgets.HTML()
+        self._every = button("Compare all groups", "Set all measures of every group side by side")
+        self._every.on_click(self._clicked)
+        self._progress = Progress()
+        self._all = widgets.HTML()
+        row = controls_row(self._every, self._progress)
+        return [self._reading, self._chart, self._numbers, row, self._all]
+
+    def draw(self) -> None:
+        """Draw the measures of the group."""
+        found = self._compared(self.group)
+        self._reading.text = str(self.selection["explanation"].item())
+        self._chart.show(rivals(self.audit, self.group, self.k, found=found))
+        self._numbers.value = measures_html(self.selection)
+        if all((group, self.k) in self._found for group in self.groups):
+            self._all.value = says_html(self.compare_all())
+        else:
+            self._all.value = ""
+
+    def _clicked(self, _button: Any) -> None:
+        """Compare every group, and show what went wrong if it did."""
+        count = len(self.groups)
+        self._every.disabled = True
+        try:
+            found = self.compare_all(
+                lambda done: self._progress.show(f"{done:,} of {count:,} groups", done, count)
+            )
+            self._all.value = says_html(found)
+        except Exception as error:  # shown to the person, whatever it is
+            self.show_error(error)
+        finally:
+            self._every.disabled = False
+            self._progress.clear()
+
+
+def measures_html(found: xr.Dataset) -> str:
+    """Return the measures of one group in a table: what each says and what it compares."""
+    rows = []
+    for measure in found["measure"].values.tolist():
+        one = found.sel(measure=measure)
+        estimate, low, high = (float(one[name]) for name in ("estimate", "ci_low", "ci_high"))
+        null, p_value = float(one["null"]), float(one["p_value"])
+        rows.append(
+            [
+                measure_name(measure),
+                said(one),
+                with_interval(estimate, low, high) if math.isfinite(estimate) else "–",
+                number(null, 2) if math.isfinite(null) else "–",
+                f"{p_value:.2g}" if math.isfinite(p_value) else "–",
+                f"{one['compares_scores'].item()} scores, {one['compares_queries'].item()} "
+                f"queries, {one['compares_looks_at'].item()}",
+                str(one["reason"].item()) or "",
+            ]
+        )
+    header = ["measure", "says", "estimate", "neutral", "p-value", "compares", "note"]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    return plain_table(header, rows, caption="The measures in their own units")
+
+
+def says_html(found: xr.Dataset) -> str:
+    """Return what every measure says of every group in a table."""
+    measures = found["measure"].values.tolist()
+    rows = [
+        [group, *(_sign(found.sel(group=group, measure=measure)) for measure in measures)]
+        for group in found["group"].values.tolist()
+    ]
+    header = ["group", *map(measure_name, measures)]
+    return plain_table(header, rows, caption=f"All groups: {_LEGEND}")
+
+
+def said(one: xr.Dataset) -> str:
+    """Return in words what one measure says of one group."""
+    if not _known(one):
+        return "– cannot tell"
+    if not bool(one["flagged"]):
+        return "· not flagged"
+    says = str(one["says"].item())
+    return f"{_SIGNS[says]} {says or 'flagged'}"
+
+
+def measure_name(measure: str) -> str:
+    """Return the name of a measure as a person reads it."""
+    return "MPC" if measure == "mpc" else measure.replace("_", " ")
+
+
+def _sign(one: xr.Dataset) -> str:
+    return said(one).split(" ", 1)[0]
+
+
+def _known(one: xr.Dataset) -> bool:
+    null, low = float(one["null"]), float(one["ci_low"])
+    return bool(np.isfinite(float(one["p_value"]))) or bool(np.isfinite([null, low]).all())
