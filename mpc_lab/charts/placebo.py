@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import find_cell, of_rule, plural, signed
+from mpc_lab.charts.words import find_cell, plural, signed
 from mpc_lab.errors import MpcError
 from mpc_lab.results.wording import number, percent, quoted
 
@@ -66,10 +66,14 @@ def placebo(
     level = float(found.attrs["level"])
     lines = [
         f"{plural(len(known), 'group')} of the same size, dealt out at random inside queries; "
-        f"{of_rule(scoring_rule, pairing_mode)} in both orders; ε = {float(found['epsilon']):.3g}",
+        f"pairs in both orders{_under(scoring_rule)}; ε = {float(found['epsilon']):.3g}",
         _rejected(found, level),
     ]
     return theme.finish(_layers(known, float(found["placebo_observed"])), _title(found), lines)
+
+
+def _under(rule: str) -> str:
+    return "" if rule == "baseline" else f", scores of rule {quoted(rule)}"
 
 
 def _rejected(found: xr.Dataset, level: float) -> str:

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from mpc_lab.ranking.table import open_table, pandas_series, settled
+from mpc_lab.ranking.table import get_column, open_table, pandas_series, settled
 
 ROLES = (
     "query",
@@ -114,9 +114,20 @@ def guess_columns(frame: Any) -> dict[str, Any]:
     if found["group"] is None:
         found["group"] = _booleans_left(columns, found)
     if found["group"] is not None and not isinstance(found["group"], list):
-        of_group = next(column for column in columns if column.name == found["group"])
-        found["group_sep"] = _separator(of_group)
+        found["group_sep"] = guess_separator(head, found["group"])
     return found
+
+
+def guess_separator(frame: Any, column: Hashable) -> str | None:
+    """Return what parts several labels in one text of a group column, or None.
+
+    Examples
+    --------
+    >>> guess_separator({"genres": ["Action|Crime", "Drama"]}, "genres")
+    '|'
+    """
+    head = open_table(frame).head(_ROWS_LOOKED_AT)
+    return _separator(_look_at(get_column(head, column, "group")))
 
 
 def _look_at(series: nw.Series[Any]) -> _Column:

@@ -1,0 +1,327 @@
+"""Whether the comparison itself can be trusted: errors, power, balance, placebo, density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ipywidgets as widgets
+import numpy as np
+import pandas as pd
+import traitlets
+import xarray as xr
+from numpy.typing import NDArray
+
+from mpc_lab.charts.gap_density import gap_density
+from mpc_lab.charts.ladder import ladder
+from mpc_lab.charts.love import love
+from mpc_lab.charts.placebo import placebo
+from mpc_lab.charts.power import power
+from mpc_lab.charts.theme import AnyChart
+from mpc_lab.errors import near_match
+from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pieces import Note, Progress, button, controls_row, dropdown
+from mpc_lab.results.balance import balance
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+    from mpc_lab.results import Audit
+
+_MOST_TEXTS = 30
+_CHOSEN_AT_FIRST = 8
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """One check: its name, whether it takes long, and what it asks."""
+
+    name: str
+    long: bool
+    asks: str
+
+
+CHECKS = {
+    "ladder": _Check(
+        "Standard errors",
+        False,
+        "How much wider the intervals are because pairs share queries and items. Where the first "
+        "mark lies far below the others, an audit that takes pairs as independent would overstate.",
+    ),
+    "power": _Check(
+        "Power",
+        False,
+        "Which gap could have been found. A group that is inconclusive with a large smallest gap "
+        "was looked at with too few pairs; it is not shown to have no gap.",
+    ),
+    "balance": _Check(
+        "Balance",
+        True,
+        "Whether the two items of the pairs are alike in other columns of the log. A large "
+        "difference inside the pairs says what else the gap may be made of.",
+    ),
+    "placebo": _Check(
+        "Placebo",
+        True,
+        "What groups without meaning show: members are dealt out anew inside each query. They "
+        "should centre on 0, and be rejected about as often as the level allows.",
+    ),
+    "density": _Check(
+        "Gap density",
+        True,
+        "How the score gaps of the pairs are spread near 0. The limit at ε → 0 is sound where "
+        "there are many pairs close to 0 and no heap at it.",
+    ),
+}
+
+
+class ChecksExplorer(Explorer):
+    """Checks of the comparison behind a gap; the long ones run when they are asked to.
+
+    What was found is kept for as long as the explorer lives, for every cell and threshold.
+
+    Parameters
+    ----------
+    audit : Audit
+    state : AuditState, optional
+    **start
+        Any trait.
+
+    Attributes
+    ----------
+    check : {"ladder", "power", "balance", "placebo", "density"}
+        The check that is shown.
+    covariates : tuple
+        Columns of the log that `balance` compares, beside the position.
+    permutations : int
+        How many placebo groups.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> explorer = mpc.explorers.ChecksExplorer(audit, group="1", check="balance")
+    >>> explorer.selection is None  # a long check waits for run()
+    True
+    >>> explorer.run().covariate.values.tolist()
+    ['position']
+    """
+
+    title: ClassVar[str] = "Checks"
+
+    check = traitlets.Enum(tuple(CHECKS), "ladder").tag(redraw=True)
+    covariates = traitlets.Tuple().tag(redraw=True)
+    permutations = traitlets.Int(200, min=1, max=10_000).tag(redraw=True)
+
+    def prepare(self) -> None:
+        """Start with nothing checked."""
+        self._found: dict[tuple[Any, ...], xr.Dataset] = {}
+
+    @cached_property
+    def comparable(self) -> list[Any]:
+        """The columns of the log that can be covariates; looked for when first asked for."""
+        return comparable_columns(self.audit.ranking)
+
+    @traitlets.default("covariates")
+    def _first_covariates(self) -> tuple[Any, ...]:
+        return tuple(self.comparable[:_CHOSEN_AT_FIRST])
+
+    @traitlets.validate("covariates")
+    def _check_covariates(self, proposal: Any) -> tuple[Any, ...]:
+        names = tuple(proposal["value"])
+        for name in names:
+            if name not in self.comparable:
+                hint = near_match(name, map(str, self.comparable))
+                raise traitlets.TraitError(f"There is no column {name!r} to compare.{hint}")
+        return names
+
+    @property
+    def selection(self) -> xr.Dataset | None:
+        """The numbers of the check that is shown; None while a long one was not run."""
+        audit: Audit = self.audit
+        cell = {"scoring_rule": self.scoring_rule, "pairing_mode": self.pairing_mode}
+        if self.check == "ladder":
+            return audit.headline[["std_error", "std_error_by"]].sel(cell)
+        if self.check == "power":
+            return audit.power().sel({**cell, "group": self.group})
+        return self._found.get(self._what())
+
+    def run(self, told: Told | None = None) -> xr.Dataset:
+        """Run the check that is shown, unless that was done already.
+
+        Parameters
+        ----------
+        told : callable, optional
+            Told (steps done, steps in all).
+
+        Returns
+        -------
+        xarray.Dataset
+            Now also in ``selection``.
+        """
+        if not CHECKS[self.check].long:
+            found = self.selection
+            assert found is not None
+            return found
+        needs_rows(self.audit, f"{CHECKS[self.check].name}, as a check,")
+        key = self._what()
+        if key not in self._found:
+            self._found[key] = self._work(told or (lambda done, total: None))
+        return self._found[key]
+
+    def _what(self) -> tuple[Any, ...]:
+        options = {"balance": self.covariates, "placebo": self.permutations}
+        # The density of gaps is that of the limit at 0, whatever the threshold.
+        at = self._key()[:3] if self.check == "density" else self._key()
+        return (self.check, *at, options.get(self.check))
+
+    def _work(self, told: Told) -> xr.Dataset:
+        cell = (self.group, self.scoring_rule, self.pairing_mode)
+        audit: Audit = self.audit
+        if self.check == "density":
+            return audit.limit(*cell)
+        if self.check == "balance":
+            return audit.balance(self.covariates, *cell, self.epsilon, permutations=0)
+        total, count = self.permutations, 0
+
+        def done() -> None:
+            nonlocal count
+            count += 1
+            told(count, total)
+
+        told(0, total)
+        return balance(audit, (), *cell, self.epsilon, permutations=total, done=done)
+
+    # What a person sees -------------------------------------------------------------------------
+
+    def controls(self) -> Sequence[widgets.Widget]:
+        """Return the choice of the check."""
+        self._choice = widgets.ToggleButtons(
+            options=[(check.name, key) for key, check in CHECKS.items()],
+            description="Check",
+            value=self.check,
+        )
+        self._choice.style.description_width = "initial"
+        self._choice.style.button_width = "auto"
+        self._choice.add_class("mpc-control")
+        self._choice.add_class("mpc-toggles")
+        traitlets.link((self, "check"), (self._choice, "value"))
+        return [self._choice]
+
+    def view(self) -> Sequence[widgets.Widget]:
+        """Return the options of the long checks, and the place of the chart."""
+        self._asks = Note()
+        self._columns = widgets.SelectMultiple(
+            options=[(str(name), name) for name in self.comparable],
+            value=self.covariates,
+            description="Columns to compare",
+            rows=min(max(len(self.comparable), 2), 6),
+        )
+        self._columns.style.description_width = "initial"
+        self._columns.layout.width = "auto"
+        self._columns.add_class("mpc-control")
+        traitlets.link((self, "covariates"), (self._columns, "value"))
+        counts = sorted({50, 200, 1000, self.permutations})
+        self._many = dropdown("Placebo groups", [(f"{n:,}", n) for n in counts], self.permutations)
+        self._many.observe(lambda change: self._set_permutations(change["new"]), "value")
+        self._run = button("Run this check")
+        self._run.on_click(self._clicked)
+        self._progress = Progress()
+        self._why = Note()
+        self._chart = LiveChart()
+        options = controls_row(self._columns, self._many, self._run, self._progress, self._why)
+        return [self._asks, options, self._chart]
+
+    def draw(self) -> None:
+        """Show the chart of the check, or the button that runs it."""
+        check = CHECKS[self.check]
+        self._asks.text = check.asks
+        self._columns.layout.display = "" if self.check == "balance" else "none"
+        self._many.layout.display = "" if self.check == "placebo" else "none"
+        self._columns.disabled = not self.comparable
+        if self.permutations in [value for _, value in self._many.options]:
+            self._many.value = self.permutations
+        found = self.selection
+        waiting = check.long and found is None
+        self._run.layout.display = "" if waiting else "none"
+        self._chart.layout.display = "none" if waiting else ""
+        self._why.text = self._reason(waiting)
+        if found is not None:
+            self._chart.show(self._drawn(found))
+
+    def _reason(self, waiting: bool) -> str:
+        if waiting:
+            # Refused here already, so that nobody presses a button in vain.
+            needs_rows(self.audit, f"{CHECKS[self.check].name}, as a check,")
+        if self.check == "balance" and not self.comparable:
+            return "Columns to compare: the log has no other column; places are compared."
+        return ""
+
+    def _drawn(self, found: xr.Dataset) -> AnyChart:
+        audit: Audit = self.audit
+        cell = (self.scoring_rule, self.pairing_mode)
+        if self.check == "ladder":
+            return ladder(audit, *cell)
+        if self.check == "power":
+            return power(audit, self.group, *cell)
+        if self.check == "balance":
+            return love(audit, self.group, (), *cell, found=found)
+        if self.check == "placebo":
+            return placebo(audit, self.group, *cell, found=found)
+        return gap_density(audit, self.group, *cell, found=found)
+
+    def _set_permutations(self, value: int) -> None:
+        self.permutations = value
+
+    def _clicked(self, _button: Any) -> None:
+        """Run a long check, with its progress; what goes wrong is shown in the panel."""
+        name = CHECKS[self.check].name
+        self._run.disabled = True
+        try:
+            self._progress.show(f"{name} …", 0, 1)
+            self.run(
+                lambda done, total: self._progress.show(
+                    f"{done:,} of {total:,} placebo groups", done, total
+                )
+            )
+        except Exception as error:  # shown to the person, whatever it is
+            self.show_error(error)
+        else:
+            self.redraw()
+        finally:
+            self._run.disabled = False
+            self._progress.clear()
+
+
+def comparable_columns(ranking: Ranking | None) -> list[Any]:
+    """Return the columns of a log that balance can compare: numbers, and texts of few kinds.
+
+    Left out are those with a part in the audit, as well as those that are the same in all rows of
+    every query: in a pair, these are equal on both sides.
+    """
+    if ranking is None:
+        return []
+    given = ranking.columns.given()
+    given.pop("group_sep", None)
+    taken: set[Any] = set()
+    for value in given.values():
+        taken |= set(value) if isinstance(value, tuple) else {value}
+    frame = ranking.to_frame()
+    first = np.unique(ranking.query_code, return_index=True)[1][ranking.query_code]
+    return [
+        name for name in frame.columns if name not in taken and _is_comparable(frame[name], first)
+    ]
+
+
+def _is_comparable(values: pd.Series[Any], first: NDArray[np.int64]) -> bool:
+    """Whether a column can be compared; `first` is the first row of each row's query."""
+    own = values.to_numpy()
+    if own.dtype.kind in "biuf":
+        fits = bool(np.isfinite(own).all())
+    else:
+        is_text = pd.api.types.infer_dtype(values, skipna=False) == "string"
+        fits = is_text and values.nunique() <= _MOST_TEXTS
+    return fits and bool((own != own[first]).any())
