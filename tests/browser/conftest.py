@@ -5,20 +5,11 @@ Every test ends by looking back: nothing left this machine, and JavaScript caugh
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from notebook_page import CHROMIUM, HOME, NotebookPage, watch, write_notebook
+from lab_server import CHROMIUM, own_jupyter, running_lab
+from notebook_page import NotebookPage, watch, write_notebook
 
 import mpc_lab as mpc
 
@@ -53,82 +44,14 @@ def log(groups, queries=400, per_query=20, seed=0):
     )
 
 
-@dataclass
-class Server:
-    """A running Jupyter server: JupyterLab and Notebook 7."""
-
-    address: str
-    token: str
-    root: Path
-
-
-def free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind((HOME, 0))
-        return int(tried.getsockname()[1])
-
-
-def wait_for(address: str, process: subprocess.Popen, log_file: Path) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            raise RuntimeError(log_file.read_text("utf-8"))
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"nothing answered at {address}: {log_file.read_text('utf-8')}")
-
-
-def stop(process: subprocess.Popen) -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(20)
-
-
 @pytest.fixture(scope="session")
-def own_jupyter(tmp_path_factory):
-    """Return an environment in which Jupyter reads and writes no settings of this machine."""
-    folder = tmp_path_factory.mktemp("jupyter")
-    settings = folder / "config" / "labconfig" / "page_config.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(
-        '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
-    )
-    own = {
-        "JUPYTER_CONFIG_DIR": folder / "config",
-        "JUPYTER_DATA_DIR": folder / "data",
-        "JUPYTER_RUNTIME_DIR": folder / "runtime",
-        "IPYTHONDIR": folder / "ipython",
-    }
-    return {**os.environ, **{name: str(path) for name, path in own.items()}}
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory, own_jupyter, small):
+def server(tmp_path_factory, small):
     root = tmp_path_factory.mktemp("notebooks")
     small.save(root / "audit.nc")
     log(GROUPS).to_parquet(root / "log.parquet")
     log(HOSTILE).to_parquet(root / "hostile.parquet")
-    port, token = free_port(), secrets.token_hex(16)
-    command = [
-        *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
-        *(f"--ServerApp.ip={HOME}", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
-        *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}"),
-        *("--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True"),
-    ]
-    log_file = root.parent / f"{root.name}.log"
-    with log_file.open("w") as written:
-        process = subprocess.Popen(command, env=own_jupyter, stdout=written, stderr=written)
-    address = f"http://{HOME}:{port}"
-    try:
-        wait_for(f"{address}/api?token={token}", process, log_file)
-        yield Server(address, token, root)
-    finally:
-        stop(process)
+    with running_lab(root, own_jupyter(tmp_path_factory.mktemp("jupyter"))) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

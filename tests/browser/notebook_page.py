@@ -5,21 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import nbformat
+from lab_server import HOME
 
-# A CDN must fail on every machine, also on one that has a network.
-CHROMIUM = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
-HOME = "127.0.0.1"
 SLOW = 90_000
 
 _CONNECTED = """() => {
@@ -38,10 +25,20 @@ _ASK = """async (code) => {
 
 def write_notebook(path: Path, *cells: str) -> Path:
     """Write a notebook of code cells."""
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    made = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{place}",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": source.strip(),
+        }
+        for place, source in enumerate(cells)
+    ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made.metadata["kernelspec"] = kernel
-    nbformat.write(made, path)
+    notebook = {"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4}
+    path.write_text(json.dumps({**notebook, "nbformat_minor": 5}), "utf-8")
     return path
 
 
@@ -54,7 +51,7 @@ def watch(page, left, errors):
             left.append(asked.url)
 
     page.on("request", request)
-    page.on("websocket", lambda opened: request(opened))
+    page.on("websocket", request)
     page.on("pageerror", lambda error: errors.append(f"{error.name}: {error.message}"))
 
 
@@ -111,8 +108,3 @@ class NotebookPage:
     def charts(self):
         """The charts that are drawn and visible."""
         return self.page.locator(".mpc-chart[data-drawn]:visible")
-
-
-def saved_outputs(path: Path) -> str:
-    """Return what a saved notebook holds, as text."""
-    return json.dumps(json.loads(path.read_text("utf-8")))
