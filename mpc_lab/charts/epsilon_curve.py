@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
+_MARK = theme.SERIES[3]
+
+
 def epsilon_curve(
     audit: Audit,
     group: str,
@@ -102,11 +105,14 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
 def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
     """Return a panel with a line at the threshold ``at``, and a ring around its point."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_calculate(epsilon="at")
-    line = one.mark_rule(color=theme.OVERVALUED, strokeWidth=1.5).encode(x="epsilon:Q")
+    line = one.mark_rule(color=_MARK, strokeWidth=1.5).encode(x="epsilon:Q")
     there = f"datum.epsilon == at && isValid(datum.{field}) && datum.{field} != 0"
     ring = alt.Chart(frame).transform_filter(there)
-    ring = ring.mark_point(color=theme.OVERVALUED, size=130, strokeWidth=2, filled=False)
-    made: alt.LayerChart = panel + line + ring.encode(x="epsilon:Q", y=f"{field}:Q")
+    ring = ring.mark_point(color=_MARK, size=130, strokeWidth=2, filled=False)
+    ring = ring.encode(x="epsilon:Q", y=f"{field}:Q")
+    made: alt.LayerChart = panel.copy(deep=False)
+    # The line lies below the curve, the ring above it.
+    made.layer = [line, *panel.layer, ring]
     return made
 
 

@@ -7,19 +7,25 @@ and is itself loaded when ``mpc_lab.explorers`` is first used.
 """
 
 from mpc_lab.explorers.boost import BoostExplorer
+from mpc_lab.explorers.calibration import CalibrationExplorer
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.panel import AuditExplorer
+from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.explorers.state import AuditState
 
 __all__ = [
     "AuditExplorer",
     "AuditState",
     "BoostExplorer",
+    "CalibrationExplorer",
     "EpsilonExplorer",
     "Explorer",
     "GroupsExplorer",
     "LiveChart",
+    "PairsExplorer",
+    "RivalsExplorer",
 ]

@@ -17,7 +17,7 @@ from mpc_lab.explorers.boosted import Boosted
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pieces import Facts, Note, button, slider
-from mpc_lab.explorers.readings import gap, signed_numbers
+from mpc_lab.explorers.readings import gap
 from mpc_lab.results.wording import number, percent, quoted
 
 _KEPT = 8
@@ -79,11 +79,11 @@ class BoostExplorer(Explorer):
         return self._slider, self._none, self._star
 
     def view(self) -> Sequence[widgets.Widget]:
-        """Return the sentence, the numbers at α, the curves, and what α* is."""
+        """Return the sentence, the numbers at α, and the curves."""
         self._chart = LiveChart()
-        self._words, self._facts, self._about = Note(kind="finding"), Facts(), Note()
+        self._words, self._facts, self._about = Note(kind="reading"), Facts(), Note()
         self._drawn_for: tuple[str, float] | None = None
-        return self._words, self._facts, self._chart, self._about
+        return self._words, self._facts, self._about, self._chart
 
     def draw(self) -> None:
         """Measure the boost and mark it; follow the whole range when the group is another."""
@@ -93,7 +93,7 @@ class BoostExplorer(Explorer):
             if self._drawn_for != self._place():
                 self._about.text = "Following the group along its boosts …"
                 self._chart.show(boost_chart(self.audit, boosted.curve, boosted.fair, live=True))
-                self._about.text = signed_numbers(repr(boosted.fair))
+                self._about.text = ""
                 self._drawn_for = self._place()
             self._chart.put(now=rows(now))
         self._words.text = self._sentence(now)
@@ -135,16 +135,15 @@ class BoostExplorer(Explorer):
         )
         if not math.isfinite(estimate):
             return f"{start} its gap is not estimable."
-        reads = "covers 0" if low <= 0 <= high else "leaves out 0"
-        change = _one(now, "ndcg_change")
-        cost = ""
-        if self.alpha != 0 and math.isfinite(change):
-            cost = f", and NDCG changes by {signed(number(change, 5))}"
-        return f"{start} its gap is {signed(number(estimate, 4))}, the interval {reads}{cost}."
+        reads = "an interval that covers 0" if low <= 0 <= high else "an interval away from 0"
+        objective = _objective(now)
+        change = _one(now, f"{objective}_change")
+        cost = f"; {objective.upper()} changes by {signed(number(change, 5))}" if self.alpha else ""
+        return f"{start} its gap is {signed(number(estimate, 4))}, with {reads}{cost}."
 
     def _numbers(self, now: xr.Dataset) -> list[tuple[str, str]]:
         level = percent(float(now.attrs["level"]))
-        objective = "ndcg" if math.isfinite(_one(now, "ndcg")) else "dcg"
+        objective = _objective(now)
         return [
             (f"Gap ({level} interval)", _interval(now, "estimate", "ci_low", "ci_high")),
             (objective.upper(), number(_one(now, objective), 4)),
@@ -170,6 +169,11 @@ class BoostExplorer(Explorer):
 
 def _one(now: xr.Dataset, name: str) -> float:
     return float(now[name].values[0])
+
+
+def _objective(now: xr.Dataset) -> str:
+    """Return the objective that can be had: DCG where no list has an ideal."""
+    return "ndcg" if math.isfinite(_one(now, "ndcg")) else "dcg"
 
 
 def _interval(now: xr.Dataset, *names: str) -> str:

@@ -14,7 +14,7 @@ from mpc_lab.charts.epsilon_curve import epsilon_curve
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pieces import Facts, Note, button, controls_row
-from mpc_lab.explorers.readings import POWER, band_sentence, gap, point_sentence
+from mpc_lab.explorers.readings import POWER, gap, point_sentence
 from mpc_lab.inference.power import mde
 from mpc_lab.results.reading import settings
 from mpc_lab.results.wording import number, percent
@@ -54,13 +54,13 @@ class EpsilonExplorer(Explorer):
         """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
         self._chart = LiveChart()
         self._chart.observe(self._picked, "picked")
-        self._words, self._facts = Note(kind="finding"), Facts()
-        self._band, self._range = Note(), Note()
-        self._own = button("Headline ε", "Go to the threshold of the headline")
+        self._words, self._facts = Note(kind="reading"), Facts()
+        self._range = Note()
+        self._own = button("Go to the headline's ε", "Go to the threshold of the headline")
         self._own.on_click(self._go_home)
         self._drawn_for: tuple[str, ...] | None = None
-        foot = controls_row(self._own, self._band)
-        return self._words, self._facts, self._chart, self._range, foot
+        foot = controls_row(self._own, self._range)
+        return self._words, self._facts, self._chart, foot
 
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
@@ -75,7 +75,6 @@ class EpsilonExplorer(Explorer):
         cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
         if cell != self._drawn_for:
             self._chart.show(epsilon_curve(self.audit, *cell, live=True))
-            self._band.text = band_sentence(self.audit, self.curve_cell)
             self._drawn_for = cell
         self._range.text = self._range_words()
 
@@ -113,7 +112,7 @@ class EpsilonExplorer(Explorer):
             ("Pairs", f"{int(point['n_pairs']):,}"),
             ("Queries", f"{int(point['n_queries']):,}"),
             ("Effective clusters", f"{effective:,.1f}" if np.isfinite(effective) else "–"),
-            (f"Found with {percent(POWER)} power", detectable),
+            (f"Detectable gap ({percent(POWER)} power)", detectable),
         ]
 
     def _range_words(self) -> str:

@@ -35,9 +35,9 @@ class GroupsExplorer(Explorer):
 
     def view(self) -> Sequence[widgets.Widget]:
         """Return the sentence and numbers of the chosen group, and the forest."""
-        self._chart = LiveChart()
+        self._chart = LiveChart(titled=False)
         self._chart.observe(self._picked, "picked")
-        self._words, self._facts = Note(kind="finding"), Facts()
+        self._words, self._facts = Note(kind="reading"), Facts()
         hint = Note("Click a row, or use the list above, to choose a group for all tabs.")
         self._drawn_for: tuple[str, str] | None = None
         return self._words, self._facts, self._chart, hint

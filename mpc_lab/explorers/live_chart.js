@@ -72,6 +72,7 @@ async function render({ model, el }) {
   function words() {
     title.textContent = model.get("title");
     title.dir = "auto";
+    title.hidden = !model.get("titled");
     subtitle.replaceChildren();
     for (const line of model.get("subtitle")) {
       const text = block(subtitle, "");

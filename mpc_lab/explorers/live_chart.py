@@ -30,6 +30,8 @@ class LiveChart(anywidget.AnyWidget):
 
     Attributes
     ----------
+    titled : bool
+        Whether the title stands above the drawing; it always names the chart for a screen reader.
     picked : dict
         The last value of each selection parameter of the chart, by its name: a dict from field to
         the list of chosen values, or to the two ends of a brush. Empty where nothing is chosen.
@@ -48,6 +50,7 @@ class LiveChart(anywidget.AnyWidget):
     _esm = Path(__file__).parent / "live_chart.js"
 
     title = traitlets.Unicode().tag(sync=True)
+    titled = traitlets.Bool(True).tag(sync=True)
     subtitle = traitlets.List(traitlets.Unicode()).tag(sync=True)
     picked = traitlets.Dict().tag(sync=True)
     # JSON texts: two texts are equal when there is nothing to draw anew.

@@ -8,19 +8,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ipywidgets as widgets
 import traitlets
 
+from mpc_lab.errors import near_match
 from mpc_lab.explorers.boost import BoostExplorer
+from mpc_lab.explorers.calibration import CalibrationExplorer
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
+from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.pieces import Note
 from mpc_lab.explorers.readings import signed_numbers
+from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.explorers.shared import SharedControls
 from mpc_lab.results.summary import reading
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-TABS: tuple[type[Explorer], ...] = (GroupsExplorer, EpsilonExplorer, BoostExplorer)
+TABS: tuple[type[Explorer], ...] = (
+    GroupsExplorer,
+    EpsilonExplorer,
+    BoostExplorer,
+    PairsExplorer,
+    CalibrationExplorer,
+    RivalsExplorer,
+)
 _SENTENCES = 3
 
 
@@ -66,8 +77,6 @@ class AuditExplorer(Explorer):
 
     @traitlets.validate("tab")
     def _check_tab(self, proposal: Any) -> str:
-        from mpc_lab.errors import near_match
-
         if proposal["value"] not in self.tabs:
             raise traitlets.TraitError(
                 f"There is no tab {proposal['value']!r}.{near_match(proposal['value'], self.tabs)}"
@@ -101,6 +110,8 @@ class AuditExplorer(Explorer):
             one.visible = one is shown
         page = self._pages.children[place]
         if not page.children:
+            # To make a tab may take a moment on a long log.
+            page.children = (Note("Preparing this tab …"),)
             page.children = (shown.widget,)
         self._pages.selected_index = place
 

@@ -35,11 +35,12 @@ class Note(widgets.HTML):  # type: ignore[misc]
     Parameters
     ----------
     text : str
-    kind : {"note", "finding", "warning"}
+    kind : {"note", "reading", "finding", "warning"}
+        A reading is a sentence that changes with the controls; a finding stands above all.
     """
 
     text = traitlets.Unicode()
-    kind = traitlets.Enum(("note", "finding", "warning"), "note")
+    kind = traitlets.Enum(("note", "reading", "finding", "warning"), "note")
 
     def __init__(self, text: str = "", kind: str = "note", **options: Any) -> None:
         super().__init__(**options)
@@ -48,7 +49,7 @@ class Note(widgets.HTML):  # type: ignore[misc]
 
     @traitlets.observe("text", "kind")
     def _set(self, _change: Any = None) -> None:
-        role = ' role="status"' if self.kind == "finding" else ""
+        role = ' role="status"' if self.kind == "reading" else ""
         body = paragraphs(self.text)
         self.value = f'<div class="mpc-{self.kind} {_PLAIN}"{role}>{body}</div>'
         self.layout.display = "" if self.text else "none"
@@ -60,9 +61,11 @@ class Facts(widgets.HTML):  # type: ignore[misc]
     def show(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show pairs of name and number."""
         cells = "".join(
-            f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in facts
+            f'<div><span class="mpc-fact">{escape(label)}</span>'
+            f'<span class="mpc-value">{escape(value)}</span></div>'
+            for label, value in facts
         )
-        self.value = f'<dl class="mpc-facts {_PLAIN}">{cells}</dl>'
+        self.value = f'<div class="mpc-facts {_PLAIN}">{cells}</div>'
 
 
 class ErrorBox(widgets.HTML):  # type: ignore[misc]

@@ -6,8 +6,6 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mpc_lab.charts.words import level_of, with_interval
 from mpc_lab.results.reading import Cell, settings
 from mpc_lab.results.summary import AGAINST, sentence, why_not
@@ -64,22 +62,6 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     return (
         f"{at} the items of group {who} do {how}, over {counted}; the {level_of(audit)} interval "
         f"for this threshold alone {tail}.{mark}"
-    )
-
-
-def band_sentence(audit: Audit, curve: xr.Dataset) -> str:
-    """Return over how many thresholds the band leaves out 0."""
-    if "band_low" not in curve:
-        return ""
-    low, high = curve["band_low"].values, curve["band_high"].values
-    known = np.isfinite(low) & np.isfinite(high)
-    if not known.any():
-        return ""
-    clear = int(((low > 0) | (high < 0))[known].sum())
-    total = int(known.sum())
-    return (
-        f"Over all thresholds at once, at {level_of(audit)}, the gap is away from 0 at {clear} of "
-        f"{total} thresholds."
     )
 
 
