@@ -22,6 +22,7 @@ def plain_table(
     caption: str = "",
     kinds: Sequence[str] = (),
     marked: Sequence[str] = (),
+    bad: int | None = None,
 ) -> str:
     """Return a table as HTML in which every name is plain text.
 
@@ -37,6 +38,8 @@ def plain_table(
         For each row the class it has, from our own words; "" for none.
     marked : list of str
         For each row the words that stand in its last column, "" for none.
+    bad : int, optional
+        The column in which something is amiss.
     """
     numeric = [_all_numbers([row[k] for row in rows]) for k in range(len(header))]
     heads = "".join(
@@ -47,8 +50,9 @@ def plain_table(
     body = []
     for place, row in enumerate(rows):
         cells = "".join(
-            f'<td class="{_side(right)}" dir="auto">{escape(shown_cell(value))}</td>'
-            for value, right in zip(row, numeric, strict=True)
+            f'<td class="{_side(right)}{" mpc-bad" if k == bad else ""}" dir="auto">'
+            f"{escape(shown_cell(value))}</td>"
+            for k, (value, right) in enumerate(zip(row, numeric, strict=True))
         )
         if any(marked):
             cells += f'<td class="mpc-left mpc-mark">{escape(marked[place])}</td>'

@@ -14,6 +14,7 @@ import pandas as pd
 
 from mpc_lab.errors import MpcError
 from mpc_lab.results.wording import quoted
+from mpc_lab.terminal import plain
 
 KINDS = (".csv", ".tsv", ".parquet", ".feather", ".arrow")
 ACCEPTED = ".csv, .tsv, .csv.gz, .parquet, .feather or .arrow"
@@ -65,10 +66,10 @@ def read_path(path: str) -> pd.DataFrame:
     file = Path(written).expanduser()
     if not file.exists():
         raise MpcError(
-            f"There is no file {quoted(written)}; paths count from {quoted(Path.cwd())}."
+            f"There is no file '{plain(written)}'; paths count from '{plain(Path.cwd())}'."
         )
     if file.is_dir():
-        raise MpcError(f"{quoted(written)} is a folder: give the path of one file in it.")
+        raise MpcError(f"'{plain(written)}' is a folder: give the path of one file in it.")
     try:
         with file.open("rb") as opened:
             return _read(opened, file.name)
