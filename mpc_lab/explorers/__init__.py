@@ -8,6 +8,7 @@ and is itself loaded when ``mpc_lab.explorers`` is first used.
 
 from mpc_lab.explorers.boost import BoostExplorer
 from mpc_lab.explorers.calibration import CalibrationExplorer
+from mpc_lab.explorers.checks import ChecksExplorer
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
@@ -15,6 +16,7 @@ from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.panel import AuditExplorer
 from mpc_lab.explorers.rivals import RivalsExplorer
+from mpc_lab.explorers.start import start
 from mpc_lab.explorers.state import AuditState
 
 __all__ = [
@@ -22,10 +24,12 @@ __all__ = [
     "AuditState",
     "BoostExplorer",
     "CalibrationExplorer",
+    "ChecksExplorer",
     "EpsilonExplorer",
     "Explorer",
     "GroupsExplorer",
     "LiveChart",
     "PairsExplorer",
     "RivalsExplorer",
+    "start",
 ]

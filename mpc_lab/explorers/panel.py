@@ -11,6 +11,7 @@ import traitlets
 from mpc_lab.errors import near_match
 from mpc_lab.explorers.boost import BoostExplorer
 from mpc_lab.explorers.calibration import CalibrationExplorer
+from mpc_lab.explorers.checks import ChecksExplorer
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
@@ -31,6 +32,7 @@ TABS: tuple[type[Explorer], ...] = (
     PairsExplorer,
     CalibrationExplorer,
     RivalsExplorer,
+    ChecksExplorer,
 )
 _SENTENCES = 3
 

@@ -385,7 +385,6 @@ class Start:
     def _land(self, made: Audit) -> None:
         explorer = AuditExplorer(made)
         if "widget" in self.__dict__:
-            explorer.alone = False
             self._landing.children = (explorer.widget,)
             self._fold.selected_index = None
         self.explorer = explorer
