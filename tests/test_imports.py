@@ -20,6 +20,7 @@ ROOMS = (
     "errors",
     "terminal",
     "writing",
+    "tutorials",
     "ranking",
     "rankers",
     "datasets",
@@ -41,7 +42,9 @@ ROOMS = (
 # The methods that look forward: they import, inside the function, from a room below their own.
 FORWARD = {
     ("mpc_lab.results.audit", "Audit.explore"),
+    ("mpc_lab.results.audit", "Audit.model_card"),
     ("mpc_lab.results.audit", "Audit.report"),
+    ("mpc_lab.results.audit", "Audit.to_json"),
     ("mpc_lab.results.view", "chart"),
 }
 FRONT_DOOR = "mpc_lab"

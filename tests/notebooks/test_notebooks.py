@@ -1,0 +1,86 @@
+"""The notebooks are clean files with a conclusion, and run where there is only the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from execute import BYTES, NOTEBOOKS, SECONDS, execute
+
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+NEED_NO_DATA = ("01_first_audit", "02_why_not_calibration", "04_epsilon", "06_rivals")
+
+
+def named(path: Path) -> str:
+    return path.stem
+
+
+def code(path: Path) -> list[str]:
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def text(path: Path) -> str:
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_there_are_six():
+    assert [path.stem for path in ALL] == [
+        "01_first_audit",
+        "02_why_not_calibration",
+        "03_movielens",
+        "04_epsilon",
+        "05_your_own_log",
+        "06_rivals",
+    ]
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_a_notebook_is_valid_and_holds_no_output(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert "widgets" not in notebook.metadata
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_a_notebook_starts_offline_and_ends_with_a_conclusion(path):
+    assert code(path)[0].startswith("%load_ext mpc_lab")
+    assert "## Conclusion" in text(path)
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_a_notebook_draws_with_our_charts_only(path):
+    source = "\n".join(code(path))
+    assert "mpc.charts." in source
+    for other in ("import altair", "matplotlib", "plotly", ".plot("):
+        assert other not in source
+
+
+@pytest.mark.needs_notebooks
+@pytest.mark.parametrize("name", NEED_NO_DATA)
+def test_a_notebook_runs_without_data_and_network(name):
+    cut_off = {"MPC_LAB_DATA": None}
+    ran = execute(NOTEBOOKS / f"{name}.ipynb", network=False, variables=cut_off)
+    assert ran.processor_seconds <= SECONDS
+    assert ran.peak_bytes <= BYTES
+
+
+@pytest.mark.needs_notebooks
+def test_movielens_goes_on_with_the_synthetic_log_where_there_is_no_data(tmp_path):
+    empty = {"MPC_LAB_DATA": None, "XDG_CACHE_HOME": str(tmp_path)}
+    ran = execute(NOTEBOOKS / "03_movielens.ipynb", network=False, variables=empty)
+    first = next(
+        output["data"]["text/markdown"]
+        for cell in ran.notebook.cells
+        for output in cell.get("outputs", [])
+        if "text/markdown" in output.get("data", {})
+    )
+    assert first.startswith("**This run uses the synthetic example**")
+    assert "put ml-1m.zip from GroupLens" in first
