@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -465,6 +466,53 @@ class Audit:
             The secret that the hashes of `ids` are made with; the same for all audits of a pool.
         """
         _storage.save(self, path, items=items, ids=ids, key=key)
+
+    def report(self, path: str | os.PathLike[str], pairs: int = 0, covariates: Any = ()) -> Path:
+        """Write one self-contained page, which needs no network and can be printed.
+
+        The finding in words, every group with its verdict, curves of flagged groups with their
+        limit and certificate, what the inference rests on, the rivals and why they disagree, the
+        boost that would close a gap and its cost, the method with its equations, and every setting.
+        What needs the rows of the log is left out, and named, where the audit has none.
+
+        Parameters
+        ----------
+        path : path
+            The file; its folder must exist.
+        pairs : int
+            Show so many pairs of each flagged group, with the ids of queries and items as they
+            stand in the log. By default the page holds aggregates only.
+        covariates
+            Columns whose balance is shown, as of :meth:`balance`.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from mpc_lab.report import write
+
+        return write(self, path, pairs, covariates)
+
+    def to_json(self, curve: bool = True) -> str:
+        """Return the numbers of the audit as one JSON text.
+
+        ``mpc_lab.report.schema()`` is the JSON Schema that it keeps to.
+
+        Parameters
+        ----------
+        curve : bool
+            Whether to put in the curve over ε.
+        """
+        from mpc_lab.report import to_json
+
+        return to_json(self, curve)
+
+    def model_card(self) -> str:
+        """Return a section for a model card, in Markdown."""
+        from mpc_lab.report import model_card
+
+        return model_card(self)
 
     def explore(self, **start: Any) -> Any:
         """Explore the audit in a notebook: sliders, charts and the pairs themselves.

@@ -1,0 +1,90 @@
+"""The page: every section in its order, one style, one script, nothing from outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_lab import __version__
+from mpc_lab.errors import MpcError
+from mpc_lab.report.context import Context
+from mpc_lab.report.figures import script
+from mpc_lab.report.html import paragraphs, words
+from mpc_lab.report.sections import SECTIONS
+from mpc_lab.writing import target_path, write_text
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+PAIRS_AT_MOST = 500
+_NO_ROWS = (
+    "This part needs the rows of the log, and this audit holds aggregates only: load it with "
+    'mpc.load("a.nc", ranking=ranking) to have it here.'
+)
+
+
+def write(audit: Audit, path: str | os.PathLike[str], pairs: int = 0, covariates: Any = ()) -> Path:
+    """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
+    if isinstance(pairs, bool) or not isinstance(pairs, Integral):
+        raise MpcError(f"pairs takes a number of pairs, 0 to {PAIRS_AT_MOST}, not {pairs!r}.")
+    if not 0 <= pairs <= PAIRS_AT_MOST:
+        raise MpcError(
+            f"A report shows 0 to {PAIRS_AT_MOST} pairs of a group, not {pairs:,}; "
+            "audit.pairs() gives them all."
+        )
+    # A hopeless path is refused before the work.
+    target_path(path, "A report")
+    return write_text(path, page(audit, int(pairs), covariates), "A report")
+
+
+def page(audit: Audit, pairs: int = 0, covariates: Any = ()) -> str:
+    """Return the report of an audit as one HTML text."""
+    context = Context(audit, pairs, covariates)
+    bodies = [
+        (name, title, _body(context, make, needs_rows))
+        for name, title, make, needs_rows in SECTIONS
+    ]
+    index = "".join(f'<li><a href="#{name}">{words(title)}</a></li>' for name, title, _ in bodies)
+    contents = "".join(
+        f'<section id="{name}"><h2>{k}. {words(title)}</h2>{body}</section>'
+        for k, (name, title, body) in enumerate(bodies, start=1)
+    )
+    code = script()
+    style = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(code)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>Matched pair audit</title><style>{style}</style></head><body>"
+        f"<header><h1>Matched pair audit</h1>{_subtitle(context)}</header>"
+        f'<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
+        f"<script>{code}</script></body></html>\n"
+    )
+
+
+def _body(context: Context, make: object, needs_rows: bool) -> str:
+    if needs_rows and not context.has_rows:
+        return paragraphs([_NO_ROWS], "note")
+    return context.attempt(lambda: make(context))  # type: ignore[operator]
+
+
+def _policy(code: str) -> str:
+    """Return the rules of the page: this one script and inline styles, and nothing from outside."""
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _subtitle(context: Context) -> str:
+    part = context.part
+    rule = "" if part.rule == "baseline" else f", scores of rule {part.rule!r}"
+    made = f"Does the ranker undervalue a group of items? {part.mode.capitalize()} pairs{rule}. "
+    return paragraphs([f"{made}Made with mpc_lab {__version__}; opens without a network."], "soft")

@@ -1,0 +1,166 @@
+"""The data, the method with its equations, and every setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpc_lab.report.context import Context
+from mpc_lab.report.facts import columns, fingerprint, options_of, versions
+from mpc_lab.report.html import definitions, paragraphs, words
+from mpc_lab.report.mathml import EQUATIONS
+from mpc_lab.report.model_card import LIMITS
+from mpc_lab.results.summary import CLUSTERS
+
+_SETTING_AT_MOST = 600
+_ADJUST = {
+    "holm": "Holm's step-down test over the family; intervals at 1 − a/m (Bonferroni), cut at 0 "
+    "where Holm rejects and they still reach across it.",
+    "romano_wolf": "Romano and Wolf's step-down test, which uses how the cells move together; "
+    "intervals from its first step, cut at 0 where it rejects.",
+    "fdr_bh": "Benjamini and Hochberg's false discovery rate; intervals at 1 − R·a/m, R the number "
+    "of rejections.",
+    "none": "No adjustment: each interval is for one group on its own.",
+}
+_MODES = {
+    "matched": "matched: the group's item is tied with the other, or scored at most ε below it",
+    "mirrored": "mirrored: tied with the other, or scored at most ε above it",
+    "adjacent": "adjacent: neighbours in the ranked list, at most ε apart",
+}
+
+
+def data_and_method(context: Context) -> str:
+    """Return what was measured on what, and how."""
+    return "".join(
+        [
+            "<h3>Data</h3>",
+            _data(context),
+            "<h3>Pairs and the gap</h3>",
+            _pairs(context),
+            "<h3>Intervals</h3>",
+            _intervals(context),
+            "<h3>Limit, certificate, power</h3>",
+            _further(),
+            "<h3>What an audit cannot show</h3>",
+            "<ul>" + "".join(f"<li>{words(line)}</li>" for line in LIMITS) + "</ul>",
+            "<h3>Reference</h3>",
+            paragraphs([_REFERENCE], "soft"),
+        ]
+    )
+
+
+_REFERENCE = (
+    "Korevaar, McConnell, Tong, Brinkman, Shine, Abbas, Metevier, Corbett-Davies and El-Arini "
+    "(2023), Matched Pair Calibration for Ranking Fairness. Item variance: Aronow, Samii and "
+    "Assenova (2015). Band: Montiel Olea and Plagborg-Møller (2019). Limit: Calonico, Cattaneo and "
+    "Titiunik (2014)."
+)
+
+
+def _data(context: Context) -> str:
+    options = context.options
+    sizes = (("n_rows", "rows"), ("n_queries", "queries"), ("n_items", "different items"))
+    counted = [f"{int(options[key]):,} {noun}" for key, noun in sizes if options.get(key)]
+    lines = [f"{', '.join(counted)}."] if counted else []
+    if options.get("n_units") and options["n_units"] != options.get("n_queries"):
+        lines.append(f"Queries lie in {int(options['n_units']):,} units, which are the clusters.")
+    if not options.get("n_items"):
+        lines.append("Items are not known: intervals allow for shared queries, not for items.")
+    dropped = int(options.get("n_dropped", 0))
+    if dropped:
+        lines.append(f"{dropped:,} rows with a missing value were left out.")
+    named = [(role, value) for role, value in columns(context.audit).items()]
+    return paragraphs(lines) + definitions([(role, _shown(value)) for role, value in named])
+
+
+def _pairs(context: Context) -> str:
+    options = context.options
+    modes = context.audit.headline["pairing_mode"].values.tolist()
+    lines = [
+        "For a group g, in each query, i ranges over items in g and j over items not in g; s is "
+        "the score, y the outcome, P the number of pairs of all queries together.",
+    ]
+    after = [
+        f"Threshold ε: {options.get('threshold', 'not recorded')}, for each group and scoring rule "
+        "on its own; ties at ε are all taken in. "
+        + "; ".join(_MODES[mode] for mode in modes)
+        + ".",
+        "A group below 0 is called overvalued only if its mirrored pairs are below 0 too: the item "
+        "scored lower should do a little worse even where there is no bias.",
+    ]
+    return paragraphs(lines) + EQUATIONS["gap"] + paragraphs(after)
+
+
+def _intervals(context: Context) -> str:
+    options = context.options
+    cluster = str(options.get("cluster", ""))
+    adjust = str(options.get("adjust", "none"))
+    pieces = [
+        paragraphs(
+            [
+                "With θ the gap and u = d − θ for the difference d of a pair: pairs are dependent "
+                "where they share a query or an item. S sums u over the pairs of an item, U over "
+                "the pairs of the same two items, and “both” is the item variance within queries."
+            ]
+        ),
+        EQUATIONS["variance"],
+        paragraphs(["The number of clusters is an effective one, of clusters with c pairs each:"]),
+        EQUATIONS["effective"],
+        EQUATIONS["interval"],
+    ]
+    lines = [f"Here pairs are clustered {CLUSTERS[cluster]}."] if cluster in CLUSTERS else []
+    if options.get("correction"):
+        lines.append(f"Small samples: {options['correction']}.")
+    lines.append(f"{_ADJUST.get(adjust, '')} a = 1 − level; m is the number of estimable cells.")
+    return "".join(pieces) + paragraphs(lines)
+
+
+def _further() -> str:
+    return (
+        paragraphs(
+            [
+                "The limit is β₀ of a local quadratic regression of d on the score gap Δ with "
+                "triangular weights (robust bias-corrected local linear):"
+            ]
+        )
+        + EQUATIONS["limit"]
+        + paragraphs(
+            [
+                "The certificate takes the mean of d in bins of Δ with a band over all of them, "
+                "and gives the right end of the last bin up to which every lower end is above 0. "
+                "The smallest gap that could be found is"
+            ]
+        )
+        + EQUATIONS["mde"]
+    )
+
+
+def everything(context: Context) -> str:
+    """Return every setting, the versions and the fingerprint."""
+    audit = context.audit
+    mark = fingerprint(audit)
+    options = [(key, _shown(value)) for key, value in options_of(audit).items()]
+    facts = [(key, _shown(value)) for key, value in audit.attrs.items() if key not in _ELSEWHERE]
+    return "".join(
+        [
+            "<h3>Settings</h3>",
+            definitions(options),
+            "<h3>Versions</h3>",
+            definitions(versions(audit).items()),
+            "<h3>Fingerprint of the rows (SHA-256)</h3>",
+            f"<p><code>{words(mark)}</code></p>" if mark else paragraphs(["not known"], "note"),
+            "<h3>Other attributes</h3>",
+            definitions(facts),
+        ]
+    )
+
+
+_ELSEWHERE = {"options", "versions", "columns", "fingerprint"}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
+    text = str(value)
+    return text if len(text) <= _SETTING_AT_MOST else text[:_SETTING_AT_MOST] + " …"
