@@ -77,31 +77,38 @@ def browser(chromium_path):
         opened.close()
 
 
-@pytest.fixture
-def new_page(browser):
-    """Return a function that opens a page; at the end all of them are looked back at."""
-    left, errors, contexts = [], [], []
+class Pages:
+    """Pages of one browser, and what they did that no page may do."""
 
-    def open_page(width=1280, height=1000, dark=False):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-        )
-        contexts.append(context)
+    def __init__(self, browser) -> None:
+        self._browser = browser
+        self._left: list[str] = []
+        self._errors: list[str] = []
+        self._contexts = []
+
+    def open(self, width=1280, height=1200):
+        context = self._browser.new_context(viewport={"width": width, "height": height})
+        self._contexts.append(context)
         page = context.new_page()
-        watch(page, left, errors)
+        watch(page, self._left, self._errors)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert left == []
-    assert errors == []
+    def look_back(self) -> None:
+        """Nothing left this machine, and every error of JavaScript was caught."""
+        assert self._left == []
+        assert self._errors == []
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
 
 
 @pytest.fixture
-def page(new_page):
-    return new_page()
+def pages(browser):
+    opened = Pages(browser)
+    yield opened
+    opened.close()
+    opened.look_back()
 
 
 LOAD = f"""
@@ -113,13 +120,33 @@ audit = mpc.load("audit.nc", ranking=ranking)
 
 
 @pytest.fixture
-def notebook(page, server, request):
+def notebook(pages, server, request):
     """Return a function that opens a notebook in which ``audit`` is loaded, and runs its cells."""
 
-    def open_notebook(*cells, load=LOAD, app="doc", run=True):
+    def open_notebook(*cells, load=LOAD, app="doc"):
         name = "".join(c if c.isalnum() else "_" for c in request.node.name)
         path = write_notebook(server.root / f"{name}.ipynb", load, *cells)
-        opened = NotebookPage(page, server, path, app)
-        return opened.run() if run else opened
+        return NotebookPage(pages.open(), server, path, app).run()
 
     return open_notebook
+
+
+@pytest.fixture(scope="module")
+def shared_pages(browser):
+    opened = Pages(browser)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def shared_panel(shared_pages, server):
+    """Return the panel of an audit that the tests of a module use one after the other."""
+    cells = (LOAD, "explorer = audit.explore()\nexplorer")
+    path = write_notebook(server.root / "panel.ipynb", *cells)
+    return NotebookPage(shared_pages.open(), server, path).run().live()
+
+
+@pytest.fixture
+def panel(shared_panel, shared_pages):
+    yield shared_panel
+    shared_pages.look_back()

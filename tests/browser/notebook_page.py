@@ -13,6 +13,23 @@ _CONNECTED = """() => {
   const shown = window.jupyterapp?.shell?.currentWidget;
   return shown?.sessionContext?.session?.kernel?.connectionStatus === "connected";
 }"""
+# Texts of the charts in sight that stick out of their drawing, or drawings out of their column.
+_CLIPPED = """() => {
+  const found = [];
+  for (const svg of document.querySelectorAll(".mpc-chart svg")) {
+    const frame = svg.getBoundingClientRect();
+    const column = svg.closest(".mpc-chart").getBoundingClientRect();
+    if (!frame.width) continue;
+    if (frame.right > column.right + 2) found.push(`drawing: ${frame.right} > ${column.right}`);
+    for (const text of svg.querySelectorAll("text")) {
+      const box = text.getBoundingClientRect();
+      const out = box.left < frame.left - 2 || box.right > frame.right + 2
+        || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
+      if (box.width && out) found.push(text.textContent);
+    }
+  }
+  return found;
+}"""
 _ASK = """async (code) => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
   const asked = kernel.requestExecute(
@@ -47,7 +64,7 @@ def watch(page, left, errors):
 
     def request(asked):
         place = asked.url.split("/")[2] if "://" in asked.url else ""
-        if asked.url.split(":")[0] not in ("data", "blob") and place.split(":")[0] != HOME:
+        if asked.url.split(":")[0] not in ("data", "blob", "file") and place.split(":")[0] != HOME:
             left.append(asked.url)
 
     page.on("request", request)
@@ -103,6 +120,10 @@ class NotebookPage:
                 return self.drawn(place)
             self.page.wait_for_timeout(50)
         raise AssertionError(f"chart {place} was not drawn again")
+
+    def clipped(self) -> list[str]:
+        """Return what of the charts in sight is cut off."""
+        return self.page.evaluate(_CLIPPED)
 
     @property
     def charts(self):

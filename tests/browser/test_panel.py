@@ -1,0 +1,172 @@
+"""Every tab of the explorer, shown and used in JupyterLab as a person would."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.needs_browser
+
+
+def turn_to(panel, tab):
+    """Click a tab, and return its page once it is there."""
+    panel.page.get_by_role("tab", name=tab, exact=True).click()
+    panel.until("explorer.tab", tab)
+    panel.until(f"explorer.tabs[{tab!r}].drawn > 0", True, seconds=60)
+    assert panel.ask(f"explorer.tabs[{tab!r}].error") == "''"
+
+
+def slider(panel, label):
+    """Return the handle of the slider with this label."""
+    place = panel.page.locator(".widget-inline-hbox:visible", has_text=label)
+    return place.locator(".noUi-handle").first
+
+
+def test_the_live_panel_takes_the_place_of_the_static_form(panel):
+    assert panel.page.locator(".mpc-static").count() > 0
+    assert panel.page.locator(".mpc-static:visible").count() == 0
+    assert panel.page.locator(".mpc-explorer").first.is_visible()
+
+
+def test_a_click_on_a_row_of_the_forest_chooses_its_group_for_all_tabs(panel):
+    turn_to(panel, "Groups")
+    drawing = panel.charts.first.locator("svg")
+    row = drawing.locator("text", has_text="gamma").first.bounding_box()
+    frame = drawing.bounding_box()
+    panel.page.mouse.click(frame["x"] + frame["width"] * 0.45, row["y"] + row["height"] / 2)
+    panel.until("explorer.group", "gamma")
+    panel.until("explorer.tabs['Pairs'].group", "gamma")
+    panel.page.get_by_label("Group", exact=True).select_option("alpha")
+    panel.until("explorer.group", "alpha")
+    assert panel.ask("explorer.selection['verdict'].item()") == "'undervalued'"
+    assert panel.clipped() == []
+
+
+def test_the_arrow_keys_move_the_threshold_and_the_words_follow(panel):
+    turn_to(panel, "Epsilon")
+    handle = slider(panel, "Threshold ε")
+    handle.focus()
+    before, drawn = float(panel.ask("explorer.epsilon")), panel.drawn()
+    handle.press("ArrowRight")
+    panel.redrawn(drawn)
+    after = float(panel.ask("explorer.epsilon"))
+    assert after > before
+    words = panel.page.locator(".mpc-tabs").get_by_text(f"At ε = {after:.3g}")
+    words.wait_for()
+    assert panel.clipped() == []
+
+
+def test_a_brush_on_the_curve_picks_thresholds(panel):
+    turn_to(panel, "Epsilon")
+    drawing = panel.charts.first.locator("svg").bounding_box()
+    left, right = (drawing["x"] + drawing["width"] * share for share in (0.4, 0.7))
+    height = drawing["y"] + 60
+    mouse = panel.page.mouse
+    mouse.move(left, height)
+    mouse.down()
+    mouse.move(right, height, steps=8)
+    mouse.up()
+    panel.until("len(explorer.tabs['Epsilon'].brush)", 2)
+    panel.until("explorer.selection.sizes['epsilon'] > 1", True)
+    low, high = (float(panel.ask(f"explorer.tabs['Epsilon'].brush[{k}]")) for k in (0, 1))
+    assert 0 < low < high
+
+
+def test_the_arrow_keys_move_the_boost_and_the_chart_follows(panel):
+    turn_to(panel, "Boost")
+    handle = slider(panel, "Boost α")
+    handle.focus()
+    drawn = panel.drawn()
+    handle.press("ArrowRight")
+    panel.redrawn(drawn)
+    panel.until("explorer.tabs['Boost'].alpha > 0", True)
+    assert panel.ask("float(explorer.selection['alpha'][-1]) > 0") == "True"
+    assert panel.clipped() == []
+
+
+def test_pairs_are_sorted_and_a_chosen_one_shows_in_its_list(panel):
+    turn_to(panel, "Pairs")
+    table = panel.page.locator(".mpc-explorer table.dataTable:visible").first
+    rows = table.locator("tbody tr")
+    rows.first.wait_for()
+    names = table.locator("thead th").all_inner_texts()
+    unsorted = rows.first.inner_text()
+    order = table.get_by_role("button", name="query: Activate to sort")
+    order.press("Enter")
+    panel.page.wait_for_function(
+        "([row, before]) => row.innerText !== before", arg=[rows.first.element_handle(), unsorted]
+    )
+    queries = [int(row.split("\t")[names.index("query")]) for row in rows.all_inner_texts()]
+    assert queries == sorted(queries)
+    rows.nth(2).click()
+    panel.until("len(explorer.selection)", 1)
+    assert panel.ask("int(explorer.selection['query'].iloc[0])") == str(queries[2])
+    ranked = panel.page.locator(".mpc-explorer table.mpc-plain:visible")
+    ranked.get_by_text("item of group").wait_for()
+    ranked.get_by_text("other item").wait_for()
+    assert f"query {queries[2]}," in ranked.inner_text()
+
+
+def test_pairs_are_filtered_by_query(panel):
+    turn_to(panel, "Pairs")
+    query = panel.ask("str(explorer.tabs['Pairs'].shown['query'].iloc[0])").strip("'")
+    field = panel.page.get_by_label("Query contains")
+    field.fill(query)
+    field.press("Enter")
+    panel.until("explorer.tabs['Pairs'].query_text", query)
+    panel.until(f"set(explorer.tabs['Pairs'].shown['query'].astype(str)) == {{{query!r}}}", True)
+    field.fill("")
+    field.press("Enter")
+    panel.until("explorer.tabs['Pairs'].query_text", "")
+
+
+@pytest.mark.parametrize("tab", ["Calibration", "Rivals"])
+def test_a_tab_draws_its_chart_whole(panel, tab):
+    turn_to(panel, tab)
+    assert panel.drawn() >= 1
+    assert panel.clipped() == []
+
+
+def test_checks_run_behind_a_button(panel):
+    turn_to(panel, "Checks")
+    panel.page.get_by_role("button", name="Run").first.click()
+    panel.charts.first.wait_for(timeout=60_000)
+    assert panel.clipped() == []
+
+
+def test_tabs_are_reached_by_keyboard(panel):
+    turn_to(panel, "Groups")
+    panel.page.get_by_role("tab", name="Groups", exact=True).focus()
+    panel.page.keyboard.press("ArrowRight")
+    panel.page.keyboard.press("Enter")
+    panel.until("explorer.tab", "Epsilon")
+
+
+def test_what_code_sets_shows_on_the_page(panel):
+    turn_to(panel, "Epsilon")
+    panel.ask("setattr(explorer, 'group', 'beta')")
+    panel.page.locator(".mpc-chart-title:visible", has_text="Group 'beta'").wait_for()
+    assert panel.page.get_by_label("Group", exact=True).input_value() == "beta"
+    panel.ask("setattr(explorer, 'group', 'alpha')")
+
+
+def test_every_control_in_sight_has_a_label(panel):
+    turn_to(panel, "Boost")
+    nameless = panel.page.evaluate(
+        """() => [...document.querySelectorAll(
+             ".mpc-explorer :is(select, input, button, [role=slider])")]
+           .filter((one) => one.offsetParent)
+           .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
+           .map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_charts_fit_a_narrow_page(panel):
+    for tab in ("Groups", "Epsilon", "Boost", "Calibration", "Rivals"):
+        turn_to(panel, tab)
+        panel.page.set_viewport_size({"width": 800, "height": 1200})
+        panel.page.wait_for_timeout(1000)
+        try:
+            assert panel.clipped() == [], tab
+        finally:
+            panel.page.set_viewport_size({"width": 1280, "height": 1200})
