@@ -74,7 +74,7 @@ class LiveChart(anywidget.AnyWidget):
             self.title, self.subtitle = made.title, made.subtitle
             if made.spec != self._spec:
                 self._spec, self.picked = made.spec, {}
-            self._data = {**made.data, **self._named(made.spec)}
+            self._data = {**self._named(made.spec), **made.data}
 
     def put(self, **datasets: pd.DataFrame) -> None:
         """Give rows to datasets that the chart only names (``alt.NamedData``)."""
