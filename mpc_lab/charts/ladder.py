@@ -103,6 +103,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     names = list(_MEANING.values())
     colours = alt.Scale(domain=names, range=[theme.GREY, *theme.SERIES[2:4], theme.SERIES[4]])
     shapes = alt.Scale(domain=names, range=["cross", "circle", "square", "diamond"])
+    legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
     title = "standard error of the gap (units of the outcome)"
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
         x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True)),
@@ -110,8 +111,8 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     )
     dots = base.mark_point(filled=True, size=60, opacity=0.9).encode(
         x=alt.X("std_error:Q", title=title),
-        color=alt.Color("family:N", title="clustered", scale=colours),
-        shape=alt.Shape("family:N", title="clustered", scale=shapes),
+        color=alt.Color("family:N", title="clustered", scale=colours, legend=legend),
+        shape=alt.Shape("family:N", title="clustered", scale=shapes, legend=legend),
         tooltip=[
             alt.Tooltip("group:N"),
             alt.Tooltip("family:N", title="clustered"),

@@ -166,7 +166,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     dots = base.mark_point(filled=True, size=65, opacity=1).encode(
         x=alt.X("at:Q", title=title), color=colour, shape=shape
     )
-    numbers = base.mark_text(align="left", dx=8).encode(x=alt.value(400), text="numbers:N")
+    numbers = base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="numbers:N")
     return theme.layered(theme.zero_line("x"), bars, dots, numbers).properties(
         width=400, height=alt.Step(20)
     )

@@ -49,13 +49,14 @@ CHECKS = {
         "Standard errors",
         False,
         "How much wider the intervals are because pairs share queries and items. Where the first "
-        "mark lies far below the others, an audit that takes pairs as independent would overstate.",
+        "mark lies far below the others, an audit that takes pairs as independent would overstate. "
+        "At each group's own threshold ε.",
     ),
     "power": _Check(
         "Power",
         False,
         "Which gap could have been found. A group that is inconclusive with a large smallest gap "
-        "was looked at with too few pairs; it is not shown to have no gap.",
+        "was looked at with too few pairs; it is not shown to have no gap. Over all thresholds ε.",
     ),
     "balance": _Check(
         "Balance",
@@ -73,7 +74,7 @@ CHECKS = {
         "Gap density",
         True,
         "How the score gaps of the pairs are spread near 0. The limit at ε → 0 is sound where "
-        "there are many pairs close to 0 and no heap at it.",
+        "there are many pairs close to 0 and no heap at it. For all thresholds ε alike.",
     ),
 }
 

@@ -19,7 +19,15 @@ from mpc_lab.explorers.listed_pairs import (
     PairBook,
     around_pair,
 )
-from mpc_lab.explorers.pieces import Note, button, controls_row, table, text_field
+from mpc_lab.explorers.pieces import (
+    Note,
+    button,
+    controls_row,
+    plain_frame,
+    range_slider,
+    table,
+    text_field,
+)
 from mpc_lab.explorers.plain_table import plain_table, shown_cell
 from mpc_lab.results.wording import quoted
 
@@ -34,8 +42,18 @@ _HEADERS = {
     "other_outcome": "other outcome",
     "position": "place",
     "other_position": "other place",
-    "score": "score",
-    "other_score": "other score",
+}
+# Given anew with every change: a table forgets what it was made with.
+_OPTIONS: dict[str, Any] = {
+    "allow_html": False,
+    "classes": "display compact",
+    "layout": {"topStart": None, "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
+    "language": {"info": "Rows _START_ to _END_ of _TOTAL_", "infoEmpty": "No rows"},
+    "maxBytes": 0,
+    "order": [],
+    "pageLength": 10,
+    "select": "single",
+    "showIndex": False,
 }
 _STEPS = 200
 
@@ -154,11 +172,7 @@ class PairsExplorer(Explorer):
     def controls(self) -> Sequence[widgets.Widget]:
         """Return the filters."""
         needs_rows(self.audit, "The table of pairs")
-        self._range = widgets.FloatRangeSlider(
-            description="Score gap", readout_format=".3g", continuous_update=False
-        )
-        self._range.style.description_width = "initial"
-        self._range.add_class("mpc-control")
+        self._range = range_slider("Score gap")
         self._range.observe(self._range_moved, "value")
         self._text = text_field(
             "Query contains", placeholder="text, then Enter", continuous_update=False
@@ -170,11 +184,7 @@ class PairsExplorer(Explorer):
     def view(self) -> Sequence[widgets.Widget]:
         """Return the table and the place of the ranked list."""
         self._count = Note()
-        self._table = table(
-            _for_table(pd.DataFrame(columns=list(_HEADERS))),
-            layout={"topEnd": None, "bottomStart": "info"},
-            order=[],
-        )
+        self._table = table(_for_table(self.shown), **_OPTIONS)
         self._table.observe(self._row_chosen, "selected_rows")
         self._previous = button("Previous pair", "Choose the pair above in order of score gap")
         self._next = button("Next pair", "Choose the pair below in order of score gap")
@@ -190,7 +200,7 @@ class PairsExplorer(Explorer):
         self._set_range()
         shown = self.shown
         self._count.text = count_words(self.found, len(shown), self.book)
-        self._table.update(_for_table(shown), selected_rows=[])
+        self._table.update(_for_table(shown), selected_rows=[], **_OPTIONS)
         self._show_list()
 
     def _set_range(self) -> None:
@@ -279,7 +289,7 @@ def list_html(ranked: pd.DataFrame, pair: pd.DataFrame, group: str) -> str:
     header = [*(names[column] for column in columns), "in group"]
     query = pair["query"].iloc[0]
     words = ", ".join(map(shown_cell, query)) if isinstance(query, tuple) else shown_cell(query)
-    caption = f"Ranked list of query {words}, {plural(len(ranked), 'item')}"
+    caption = f"Ranked list of query '{words}', {plural(len(ranked), 'item')}"
     parts = around_pair(ranked)
     if sum(len(part) for part in parts) < len(ranked):
         caption += f"; places {_places(parts)}"
@@ -317,6 +327,7 @@ def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
         if column == "query":
             values = values.map(lambda q: ", ".join(map(str, q)) if isinstance(q, tuple) else q)
         if values.dtype.kind == "f":
-            values = values.map(lambda value: float(f"{value:.4g}"))
+            whole = bool((values == values.round()).all())
+            values = values.astype(int) if whole else values.map(lambda x: float(f"{x:.4g}"))
         made[header] = values
-    return made
+    return plain_frame(made)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mpc_lab.charts.words import signed
 from mpc_lab.results.wording import name
+from mpc_lab.terminal import plain
 
 _PLAIN = "mathjax_ignore tex2jax_ignore"
 
@@ -23,6 +24,7 @@ def plain_table(
     kinds: Sequence[str] = (),
     marked: Sequence[str] = (),
     bad: int | None = None,
+    long: bool = False,
 ) -> str:
     """Return a table as HTML in which every name is plain text.
 
@@ -40,6 +42,8 @@ def plain_table(
         For each row the words that stand in its last column, "" for none.
     bad : int, optional
         The column in which something is amiss.
+    long : bool
+        Show texts of any length; by default they are cut like names.
     """
     numeric = [_all_numbers([row[k] for row in rows]) for k in range(len(header))]
     heads = "".join(
@@ -51,7 +55,7 @@ def plain_table(
     for place, row in enumerate(rows):
         cells = "".join(
             f'<td class="{_side(right)}{" mpc-bad" if k == bad else ""}" dir="auto">'
-            f"{escape(shown_cell(value))}</td>"
+            f"{escape(plain(value) if long else shown_cell(value))}</td>"
             for k, (value, right) in enumerate(zip(row, numeric, strict=True))
         )
         if any(marked):

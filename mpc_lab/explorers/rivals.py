@@ -22,7 +22,13 @@ from mpc_lab.results.wording import number
 _WHAT = "The comparison with rival measures"
 _LOGGED = "rivals are measured on the logged scores, beside the headline"
 _SIGNS = {"undervalued": "▲", "favoured": "▼", "": "◆"}
-_LEGEND = "▲ undervalued, ▼ favoured, ◆ flagged without a direction, · not flagged, – cannot tell"
+_SCORES = {"neighbours": "neighbours in the list"}
+_COLUMNS = {
+    "▲ undervalued": "call it undervalued",
+    "▼ favoured": "call it favoured",
+    "◆ flagged": "flag it without a direction",
+    "· not flagged": "do not flag it",
+}
 
 
 class RivalsExplorer(Explorer):
@@ -150,35 +156,66 @@ def measures_html(found: xr.Dataset) -> str:
     rows = []
     for measure in found["measure"].values.tolist():
         one = found.sel(measure=measure)
-        estimate, low, high = (float(one[name]) for name in ("estimate", "ci_low", "ci_high"))
-        null, p_value = float(one["null"]), float(one["p_value"])
+        p_value = float(one["p_value"])
         rows.append(
             [
                 measure_name(measure),
                 said(one),
-                with_interval(estimate, low, high) if math.isfinite(estimate) else "–",
-                number(null, 2) if math.isfinite(null) else "–",
-                f"{p_value:.2g}" if math.isfinite(p_value) else "–",
-                f"{one['compares_scores'].item()} scores, {one['compares_queries'].item()} "
-                f"queries, {one['compares_looks_at'].item()}",
-                str(one["reason"].item()) or "",
+                _numbers(one),
+                _p_words(p_value) if math.isfinite(p_value) else "–",
+                _compares(one),
             ]
         )
-    header = ["measure", "says", "estimate", "neutral", "p-value", "compares", "note"]
-    if not any(row[-1] for row in rows):
-        header, rows = header[:-1], [row[:-1] for row in rows]
+    header = ["measure", "says", "estimate", "p-value", "compares"]
     return plain_table(header, rows, caption="The measures in their own units")
 
 
+def _numbers(one: xr.Dataset) -> str:
+    estimate, low, high, null = (
+        float(one[name]) for name in ("estimate", "ci_low", "ci_high", "null")
+    )
+    words = with_interval(estimate, low, high) if math.isfinite(estimate) else "–"
+    if math.isfinite(null) and null:
+        words += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
+    why = str(one["reason"].item())
+    return f"{words}; {why}" if why else words
+
+
+def _p_words(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _compares(one: xr.Dataset) -> str:
+    kind = str(one["compares_scores"].item())
+    scores = _SCORES.get(kind, f"{kind} scores")
+    looks_at = str(one["compares_looks_at"].item())
+    looks_at = "outcomes and exposure" if looks_at == "both" else looks_at
+    return f"{scores}, {one['compares_queries'].item()} queries, {looks_at}"
+
+
 def says_html(found: xr.Dataset) -> str:
-    """Return what every measure says of every group in a table."""
+    """Return for every group which measures call it what."""
     measures = found["measure"].values.tolist()
-    rows = [
-        [group, *(_sign(found.sel(group=group, measure=measure)) for measure in measures)]
-        for group in found["group"].values.tolist()
-    ]
-    header = ["group", *map(measure_name, measures)]
-    return plain_table(header, rows, caption=f"All groups: {_LEGEND}")
+    rows = []
+    for group in found["group"].values.tolist():
+        says = {measure: said(found.sel(group=group, measure=measure)) for measure in measures}
+        rows.append(
+            [
+                str(group),
+                *(
+                    ", ".join(measure_name(m) for m, words in says.items() if words == wanted)
+                    for wanted in _COLUMNS
+                ),
+            ]
+        )
+    shown = [k for k in range(5) if k == 0 or any(row[k] for row in rows)]
+    header = ["group", *_COLUMNS.values()]
+    return plain_table(
+        [header[k] for k in shown],
+        [[row[k] or "–" for k in shown] for row in rows],
+        caption="What the measures say of every group",
+        long=True,
+    )
 
 
 def said(one: xr.Dataset) -> str:
@@ -194,10 +231,6 @@ def said(one: xr.Dataset) -> str:
 def measure_name(measure: str) -> str:
     """Return the name of a measure as a person reads it."""
     return "MPC" if measure == "mpc" else measure.replace("_", " ")
-
-
-def _sign(one: xr.Dataset) -> str:
-    return said(one).split(" ", 1)[0]
 
 
 def _known(one: xr.Dataset) -> bool:

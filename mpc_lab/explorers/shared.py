@@ -10,6 +10,7 @@ import ipywidgets as widgets
 from mpc_lab.charts.words import labels
 from mpc_lab.explorers.pieces import Note, controls_row, dropdown, step_slider
 from mpc_lab.explorers.state import AuditState
+from mpc_lab.results.wording import listing
 
 _NAMES = {
     "group": "Group",
@@ -48,15 +49,15 @@ class SharedControls:
 
     def apply(self, unused: Mapping[str, str]) -> None:
         """Disable what does not apply, and say why."""
-        reasons = []
+        reasons: dict[str, list[str]] = {}
         for name, box in self.boxes.items():
             single = name in _PLURAL and len(getattr(self.state, f"{name}s")) == 1
             box.disabled = name in unused or single
-            if name in unused:
-                reasons.append(f"{_NAMES[name]}: {unused[name]}")
-            elif single:
-                reasons.append(f"{_NAMES[name]}: the audit has one {_PLURAL[name]}")
-        self.note.text = "; ".join(reasons) + "." if reasons else ""
+            if box.disabled:
+                why = unused.get(name) or f"the audit has one {_PLURAL[name]}"
+                reasons.setdefault(why, []).append(_NAMES[name])
+        said = "; ".join(f"{listing(names)}: {why}" for why, names in reasons.items())
+        self.note.text = f"{said}." if said else ""
 
     def _steps(self) -> list[tuple[str, float]]:
         own = self.state.own_epsilon
