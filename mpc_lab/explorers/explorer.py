@@ -70,7 +70,8 @@ class Explorer(CellTraits):
         self.state.observe(self._settled, "revision")
         for name, value in shared.items():
             setattr(self.state, name, value)
-        self.observe(self._own_changed, self._own_traits())
+        for name in self._own_traits():
+            self.observe(self._own_changed, name)
         self.prepare()
         for name, value in start.items():
             setattr(self, name, value)

@@ -1,0 +1,96 @@
+"""The threshold slider, the brush, and what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import traitlets
+from audits import bare_audit, example_audit, small_audit
+
+from mpc_lab.explorers import EpsilonExplorer
+from mpc_lab.inference.power import mde
+
+audit = pytest.fixture(scope="module")(example_audit)
+
+
+def shown(audit, **start):
+    explorer = EpsilonExplorer(audit, **start)
+    _ = explorer.widget
+    assert explorer.error == ""
+    return explorer
+
+
+def test_a_move_of_the_threshold_sets_a_mark_and_leaves_the_drawing(audit):
+    explorer = shown(audit, group="1")
+    before = explorer._chart._spec, explorer._chart._data
+    explorer.epsilon = explorer.state.epsilons[3]
+    assert (explorer._chart._spec, explorer._chart._data) == before
+    assert explorer._chart._params["at"] == explorer.state.epsilons[3]
+    assert f"At ε = {explorer.epsilon:.3g}" in explorer._words.text
+
+
+def test_the_numbers_are_those_of_the_curve_at_the_threshold(audit):
+    explorer = shown(audit, group="1")
+    at = explorer.epsilon = float(audit.curve["epsilon"].values[-1])
+    point = audit.curve.sel(group="1", epsilon=at, scoring_rule="baseline", pairing_mode="matched")
+    numbers = dict(explorer._numbers(explorer.selection))
+    assert numbers["Pairs"] == f"{int(point['n_pairs']):,}"
+    found = mde(point["std_error"].values, point["dof"].values)
+    assert numbers["Detectable gap (80 % power)"] == f"±{float(found):.4f}"
+    assert explorer.selection.identical(point)
+
+
+def test_without_a_brush_the_selection_at_the_headlines_threshold_is_the_headline():
+    audit = small_audit()
+    explorer = EpsilonExplorer(audit, group="b")
+    assert explorer.epsilon not in audit.curve["epsilon"].values
+    assert float(explorer.selection["estimate"]) == float(
+        audit.headline["estimate"].sel(group="b").item()
+    )
+
+
+def test_a_brush_on_the_chart_selects_the_curve_inside_it(audit):
+    explorer = shown(audit, group="1")
+    grid = audit.curve["epsilon"].values
+    explorer._chart.picked = {"brush": {"epsilon": [float(grid[2]), float(grid[5])]}}
+    assert explorer.selection["epsilon"].values.tolist() == grid[2:6].tolist()
+    assert "4 thresholds" in explorer._range.text
+    explorer._chart.picked = {"brush": {}}
+    assert explorer.brush == ()
+    assert explorer.selection.sizes == {}
+
+
+def test_a_brush_between_two_thresholds_holds_none(audit):
+    explorer = shown(audit, group="1")
+    low, high = audit.curve["epsilon"].values[4:6]
+    explorer.brush = (low + (high - low) / 3, low + (high - low) / 2)
+    assert explorer.selection.sizes["epsilon"] == 0
+    assert "no threshold" in explorer._range.text
+
+
+@pytest.mark.parametrize("ends", [(0.1,), (0.1, np.nan), (0, 1, 2)])
+def test_a_brush_has_two_finite_ends(audit, ends):
+    with pytest.raises(traitlets.TraitError, match="two finite thresholds"):
+        EpsilonExplorer(audit, brush=ends)
+
+
+def test_the_button_goes_to_the_headlines_threshold_and_is_off_there(audit):
+    explorer = shown(audit, group="1")
+    assert explorer._own.disabled
+    explorer.epsilon = explorer.state.epsilons[0]
+    assert not explorer._own.disabled
+    explorer._own.click()
+    assert explorer.epsilon == explorer.state.own_epsilon
+
+
+def test_a_group_without_pairs_says_so():
+    explorer = shown(bare_audit(), group="rare")
+    assert "has no matched pairs" in explorer._words.text
+    assert explorer._own.disabled
+
+
+def test_a_threshold_beside_the_grid_reads_the_one_below(audit):
+    explorer = shown(audit, group="1")
+    low, high = audit.curve["epsilon"].values[4:6]
+    explorer.epsilon = (low + high) / 2
+    assert float(explorer.selection["epsilon"]) == low

@@ -1,0 +1,129 @@
+"""The panel of all tabs: shared controls, tabs made when they are shown."""
+
+from __future__ import annotations
+
+import pytest
+import traitlets
+from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
+
+from mpc_lab.explorers import AuditExplorer
+from mpc_lab.explorers.panel import TABS
+from mpc_lab.explorers.shared import SharedControls
+from mpc_lab.explorers.state import AuditState
+
+audit = pytest.fixture(scope="module")(example_audit)
+
+
+def shown(audit, **start):
+    explorer = AuditExplorer(audit, **start)
+    _ = explorer.widget
+    return explorer
+
+
+def test_explore_opens_the_panel_where_it_is_told(audit):
+    explorer = audit.explore(group="2", tab="Epsilon")
+    assert isinstance(explorer, AuditExplorer)
+    assert {tab.group for tab in explorer.tabs.values()} == {"2"}
+    assert explorer.tab == "Epsilon"
+
+
+@pytest.mark.parametrize("kind", TABS)
+def test_every_tab_draws_without_an_error(audit, kind):
+    explorer = shown(audit, tab=kind.title)
+    assert explorer.error == ""
+    assert explorer.tabs[kind.title].error == ""
+    assert explorer.tabs[kind.title].drawn == 1
+
+
+@pytest.mark.parametrize("kind", TABS)
+def test_every_tab_draws_groups_of_strange_names(kind):
+    explorer = shown(hostile_audit(), tab=kind.title, group=HOSTILE[0])
+    explorer.group = HOSTILE[1]
+    assert explorer.tabs[kind.title].error == ""
+
+
+def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
+    explorer = shown(audit)
+    made = [name for name, tab in explorer.tabs.items() if "widget" in tab.__dict__]
+    assert made == ["Groups"]
+    explorer.group = "1"
+    assert [tab.drawn for tab in explorer.tabs.values()][1:] == [0] * (len(TABS) - 1)
+
+
+def test_a_click_on_a_tab_shows_it_and_hides_the_other(audit):
+    explorer = shown(audit)
+    explorer._pages.selected_index = 1
+    assert explorer.tab == "Epsilon"
+    assert [name for name, tab in explorer.tabs.items() if tab.visible] == ["Epsilon"]
+    assert explorer._pages.children[1].children == (explorer.tabs["Epsilon"].widget,)
+
+
+def test_a_tab_that_is_set_by_code_is_turned_to(audit):
+    explorer = shown(audit)
+    explorer.tab = "Boost"
+    assert explorer._pages.selected_index == list(explorer.tabs).index("Boost")
+
+
+def test_an_unknown_tab_names_the_near_match(audit):
+    with pytest.raises(traitlets.TraitError, match="Did you mean 'Epsilon'"):
+        AuditExplorer(audit, tab="Epsilo")
+
+
+def test_the_shared_controls_move_the_state_and_follow_it(audit):
+    explorer = shown(audit, group="1")
+    boxes = explorer._shared.boxes
+    boxes["group"].value = "2"
+    assert explorer.group == "2"
+    explorer.epsilon = 0.02
+    assert boxes["epsilon"].value == 0.02
+    boxes["epsilon"].value = explorer.state.epsilons[0]
+    assert explorer.epsilon == explorer.state.epsilons[0]
+
+
+def test_controls_that_a_tab_does_not_use_are_off_and_say_why(audit):
+    explorer = shown(audit, tab="Boost")
+    boxes, note = explorer._shared.boxes, explorer._shared.note
+    assert boxes["scoring_rule"].disabled
+    assert "Scoring rule: a boost starts from the scores as logged" in note.text
+    explorer.tab = "Epsilon"
+    assert not any(box.disabled for box in boxes.values())
+    assert note.text == ""
+
+
+def test_a_control_with_one_choice_is_off_and_says_why():
+    shared = SharedControls(AuditState(small_audit()))
+    assert shared.boxes["pairing_mode"].disabled
+    assert "the audit has one kind of pairs" in shared.note.text
+
+
+def test_every_shared_control_has_a_label(audit):
+    shared = SharedControls(AuditState(audit))
+    assert all(box.description for box in shared.boxes.values())
+
+
+def test_names_in_the_list_differ_and_lead_to_their_groups():
+    state = AuditState(hostile_audit())
+    box = SharedControls(state).boxes["group"]
+    shown_names, groups = zip(*box.options, strict=True)
+    assert set(groups) == set(state.groups)
+    assert len(set(shown_names)) == len(groups)
+
+
+def test_the_finding_stands_above_as_text():
+    explorer = shown(hostile_audit())
+    finding = explorer.widget.children[1]
+    assert "<script>" not in finding.value
+
+
+def test_an_audit_without_rows_shows_what_it_can(audit):
+    explorer = shown(without_rows(audit))
+    assert explorer.tabs["Groups"].error == ""
+    explorer.tab = "Boost"
+    assert "needs the rows" in explorer.tabs["Boost"].error
+    explorer.tab = "Epsilon"
+    assert explorer.tabs["Epsilon"].error == ""
+
+
+def test_the_selection_is_that_of_the_tab_that_is_shown(audit):
+    explorer = shown(audit, group="1")
+    assert explorer.selection.identical(explorer.tabs["Groups"].selection)
