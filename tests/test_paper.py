@@ -6,6 +6,9 @@ that is run here. Source of the claims: Korevaar et al. (2023), section 5.
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 import mpc_lab as mpc
@@ -60,3 +63,11 @@ def test_calibration_shrinks_most_gaps_and_does_not_remove_them(gaps):
     shrunk = gaps["calibrated"].abs() < gaps["baseline"].abs()
     assert shrunk.sum() > len(gaps) / 2
     assert (gaps["calibrated"].abs() > 0.1).any()
+
+
+def test_the_page_that_compares_us_with_the_paper_shows_what_a_run_gives(data_folder):
+    script = Path(__file__).parent / "benchmarks" / "paper.py"
+    found = importlib.util.spec_from_file_location("benchmark_paper", script)
+    paper = importlib.util.module_from_spec(found)
+    found.loader.exec_module(paper)
+    assert paper.of_page() == paper.tables(paper.run(data_folder))

@@ -1,0 +1,49 @@
+"""Tables of the variables of an audit, from the schema that the code itself checks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from mpc_lab.results import variables
+
+
+class SchemaTable(SphinxDirective):
+    """``{schema-table} HEADLINE``: name, dims, kind, units and meaning of each variable."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        schema: dict[str, variables.Variable] = getattr(variables, self.arguments[0])
+        rows = [
+            (name, ", ".join(one.dims), variables.KINDS[one.kind], one.units or "–", one.meaning)
+            for name, one in schema.items()
+        ]
+        return [_table(("variable", "dims", "kind", "units", "meaning"), rows)]
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> nodes.table:
+    group = nodes.tgroup("", cols=len(head))
+    group += [nodes.colspec("", colwidth=1) for _ in head]
+    group += nodes.thead("", _row(head, literal=False))
+    group += nodes.tbody("", *(_row(row, literal=True) for row in rows))
+    return nodes.table("", group, classes=["schema"])
+
+
+def _row(cells: tuple[str, ...], *, literal: bool) -> nodes.row:
+    row = nodes.row()
+    for place, cell in enumerate(cells):
+        word = nodes.literal("", cell) if literal and place == 0 else nodes.Text(cell)
+        row += nodes.entry("", nodes.paragraph("", "", word))
+    return row
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive."""
+    app.add_directive("schema-table", SchemaTable)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
