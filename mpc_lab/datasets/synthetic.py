@@ -72,7 +72,7 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
 
 
 def synthetic_truth(epsilon: float) -> float:
-    r"""Return the matched gap of group "1" that :func:`mpc_lab.datasets.synthetic` is built to have.
+    r"""Return the matched gap that :func:`mpc_lab.datasets.synthetic` is built to give group "1".
 
     With :math:`F_b(x) = \int_0^x E[y \mid b, s] ds`, two scores of one query lie
     :math:`\Delta` apart with density proportional to :math:`1 - \Delta`, and the gap is
