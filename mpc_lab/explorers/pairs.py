@@ -54,6 +54,7 @@ _OPTIONS: dict[str, Any] = {
     "pageLength": 10,
     "select": "single",
     "showIndex": False,
+    "style": "table-layout:auto;width:auto;margin:0",
 }
 _STEPS = 200
 

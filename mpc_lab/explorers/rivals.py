@@ -23,6 +23,7 @@ _WHAT = "The comparison with rival measures"
 _LOGGED = "rivals are measured on the logged scores, beside the headline"
 _SIGNS = {"undervalued": "▲", "favoured": "▼", "": "◆"}
 _SCORES = {"neighbours": "neighbours in the list"}
+_KEPT = "\u00a0"  # no line break here
 _COLUMNS = {
     "▲ undervalued": "call it undervalued",
     "▼ favoured": "call it favoured",
@@ -160,13 +161,13 @@ def measures_html(found: xr.Dataset) -> str:
         rows.append(
             [
                 measure_name(measure),
-                said(one),
+                said(one).replace(" ", _KEPT),
                 _numbers(one),
                 _p_words(p_value) if math.isfinite(p_value) else "–",
                 _compares(one),
             ]
         )
-    header = ["measure", "says", "estimate", "p-value", "compares"]
+    header = ["measure", "says", "estimate", "p\u2011value", "compares"]
     return plain_table(header, rows, caption="The measures in their own units")
 
 
@@ -182,7 +183,7 @@ def _numbers(one: xr.Dataset) -> str:
 
 
 def _p_words(p_value: float) -> str:
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    return f"<{_KEPT}0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _compares(one: xr.Dataset) -> str:

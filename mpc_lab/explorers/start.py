@@ -105,7 +105,7 @@ class Start:
         self._namespace = namespace
         self._filling = False
         if frame is not None:
-            self.state.use(frame, "the given frame")
+            self.state.use(frame, "The given frame")
 
     @property
     def audit(self) -> Audit | None:

@@ -30,8 +30,8 @@ def preview_html(frame: Any) -> str:
     head = pandas_frame(table.head(_PREVIEW_ROWS))
     rows = [[head[column].iloc[row] for column in shown] for row in range(len(head))]
     more = len(table.columns) - len(shown)
-    caption = f"The first rows of {plural(len(table), 'row')}"
-    caption += f", without {plural(more, 'column')} more" if more > 0 else ""
+    caption = f"The first {len(head)} of {plural(len(table), 'row')}"
+    caption += f", without {plural(more, 'more column')}" if more > 0 else ""
     return plain_table(list(map(str, shown)), [_texts(row) for row in rows], caption=caption)
 
 
@@ -77,7 +77,7 @@ def _rows_html(problem: Problem, frame: Any, columns: Mapping[str, Any]) -> str:
         if role != problem.role and (column := columns.get(role)) is not None
         if not isinstance(column, list)
     ]
-    header = ["row", f"{problem.role} (amiss)", *(f"{role}: {name(c)}" for role, c in others)]
+    header = ["row", f"{problem.role} (amiss)", *(_heading(*other) for other in others)]
     body = [
         [number, value, *_texts([rows[column].iloc[place] for _, column in others])]
         for place, (number, value) in enumerate(zip(problem.rows, problem.values, strict=True))
@@ -85,6 +85,10 @@ def _rows_html(problem: Problem, frame: Any, columns: Mapping[str, Any]) -> str:
     made = plain_table(header, body, bad=1)
     more = f"<p>and {plural(problem.more, 'row')} more</p>" if problem.more else ""
     return f"{made}{more}<p class='mpc-note'>Rows count from 0.</p>"
+
+
+def _heading(role: str, column: Any) -> str:
+    return role if role == str(column) else f"{role}: {name(column)}"
 
 
 def code_html(code: str) -> str:
