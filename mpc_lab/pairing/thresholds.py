@@ -117,15 +117,18 @@ def as_threshold(value: object) -> Threshold:
 
 def parse_threshold(written: str) -> Threshold:
     """Return the threshold that was written as a text, such as ``Quantile(p=0.01)``."""
-    for kind in (Quantile, Smallest, Powered):
-        if written.startswith(f"{kind.__name__}("):
-            inside = written.removeprefix(f"{kind.__name__}(").removesuffix(")")
-            options = dict(part.strip().split("=") for part in inside.split(","))
-            numbers = {
-                name: int(v) if kind is Smallest else float(v) for name, v in options.items()
-            }
-            return kind(**numbers)  # type: ignore[arg-type]
-    return float(written)
+    try:
+        for kind in (Quantile, Smallest, Powered):
+            if written.startswith(f"{kind.__name__}("):
+                inside = written.removeprefix(f"{kind.__name__}(").removesuffix(")")
+                options = dict(part.strip().split("=") for part in inside.split(","))
+                numbers = {
+                    name: int(v) if kind is Smallest else float(v) for name, v in options.items()
+                }
+                return kind(**numbers)  # type: ignore[arg-type]
+        return float(written)
+    except (TypeError, ValueError) as error:
+        raise MpcError(f"A threshold was written as {written!r}, which is none.") from error
 
 
 _STEPS = ("1", "1.5", "2", "3", "5", "7")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -34,7 +35,15 @@ def label(text: object) -> str:
 def paragraphs(lines: Iterable[object], kind: str = "") -> str:
     """Return a paragraph for each text."""
     start = f'<p class="{kind}">' if kind else "<p>"
-    return "".join(f"{start}{words(line)}</p>" for line in lines)
+    return "".join(f"{start}{_prose(line)}</p>" for line in lines)
+
+
+# Names stand in quotes, so that a number behind a space or a bracket is one of ours.
+_BELOW_ZERO = re.compile(r"(?<=[ (])-(?=\d)")
+
+
+def _prose(line: object) -> str:
+    return _BELOW_ZERO.sub(MINUS, words(line))
 
 
 def signed(value: float, places: int) -> str:

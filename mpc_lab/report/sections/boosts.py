@@ -30,7 +30,7 @@ def boosts(context: Context) -> str:
     pieces = [paragraphs([how], "soft")]
     shown = context.focus[:_DRAWN]
     for cell in shown:
-        pieces.append(f"<h3>{label(cell.group)}</h3>")
+        pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(lambda cell=cell: _boost(context, cell)))
     left = len(context.focus) - len(shown)
     pieces += [paragraphs([f"Left out: {left} more groups."], "note")] if left > 0 else []
@@ -63,12 +63,16 @@ def _sentence(found: FairBoost) -> str:
     after, ends = with_ends(*(held[f"gap_after{end}"] for end in ("", "_low", "_high")))
     moved = percent(round(held["share_changed"], 4))
     return (
-        f"<p><b>A boost of {signed(found.alpha, 4)}</b> closes the gap ({words(level)} set "
-        f"{reach}; known to within {signed(found.resolution, 4)}). On "
-        f"{held['n_queries']:,.0f} held-out queries the gap goes from {before} to {after} "
+        f"<p><b>At a boost of {signed(found.alpha, 4)}</b> the gap crosses 0 on the half it is "
+        f"chosen on ({words(level)} set {reach}; known to within {signed(found.resolution, 4)}). "
+        f"On {held['n_queries']:,.0f} held-out queries the gap goes from {before} to {after} "
         f"({ends}), {', '.join(parts)}, and {words(moved)} of the positions change. "
-        f"{words(found.note)}</p>"
+        f"{words(_stopped(found.note))}</p>"
     )
+
+
+def _stopped(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}." if note and not note.endswith(".") else note
 
 
 def _reach(found: FairBoost) -> str:

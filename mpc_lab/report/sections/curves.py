@@ -21,7 +21,7 @@ def curves(context: Context) -> str:
     if not context.focus_note:
         pieces.pop()
     for cell in context.focus:
-        pieces.append(f"<h3>{label(cell.group)}</h3>")
+        pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(lambda cell=cell: _curve(context, cell)))
     if not context.has_rows:
         pieces.append(
@@ -52,8 +52,9 @@ def _limit(context: Context, cell: Cell) -> str:
     if method == "not estimable":
         return f"<p><b>Limit ε → 0:</b> not estimable ({words(found.reason.item())}).</p>"
     return (
-        f"<p><b>Limit ε → 0:</b> {value} ({words(level)} interval {ends}), by {words(method)} over "
-        f"{int(found.n_pairs):,} pairs with gaps up to {float(found.bandwidth):.3g}; "
+        f"<p><b>Limit ε → 0:</b> {value} ({words(level)} interval {ends}, not adjusted for "
+        f"the number of groups), by {words(method)} "
+        f"over {int(found.n_pairs):,} pairs with gaps up to {float(found.bandwidth):.3g}; "
         f"{words(percent(round(float(found.tie_share), 4)))} of them are ties.</p>"
     )
 

@@ -19,12 +19,13 @@ from mpc_lab.report.html import (
     with_ends,
     words,
 )
-from mpc_lab.results.reading import FLAGGED, Cell, Slice
+from mpc_lab.results.reading import Cell, Slice
 from mpc_lab.results.summary import reading, why_not
 from mpc_lab.results.wording import percent, quoted
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
+_LEAD = 3
 _MARKS = {
     "undervalued": ("▲", "undervalued"),
     "overvalued": ("▼", "overvalued"),
@@ -42,8 +43,11 @@ READ = (
 def finding(context: Context) -> str:
     """Return what was found, in words."""
     found = reading(context.audit)
+    elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
+    findings = [line.replace(*elsewhere) for line in found.findings]
     pieces = [
-        paragraphs(found.findings, "lead"),
+        paragraphs(findings[:_LEAD], "lead"),
+        paragraphs(findings[_LEAD:]),
         _facts(context),
         paragraphs(found.others),
         paragraphs(found.cautions, "warn"),
@@ -98,7 +102,7 @@ def _table(context: Context, part: Slice, at_most: int) -> str:
     heads = [Head("Group", True), Head("Verdict", True), Head("Gap")]
     heads += [Head(f"{'Adjusted ' if adjusted else ''}{words(level)} interval")]
     heads += [Head(f"{'Adjusted ' if adjusted else ''}<i>p</i>"), Head("ε"), Head("Pairs")]
-    heads += [Head("Queries"), Head("Effective clusters"), Head("Smallest gap findable")]
+    heads += [Head("Queries"), Head("Effective clusters"), Head("Least gap findable")]
     cells = context.audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
     p_values = dict(zip(context.audit.groups, cells["p_adjusted"].values.tolist(), strict=True))
     least = cells["mde_adjusted"].values.tolist() if "mde_adjusted" in cells else []
@@ -132,6 +136,6 @@ def verdict(cell: Cell) -> str:
     """Return a verdict with its mark and its reason."""
     mark, kind = _MARKS[cell.verdict]
     reason = why_not(cell) if cell.verdict == "not estimable" else cell.reason
+    reason = "" if reason == "interval covers 0" else reason  # the interval shows it
     small = f'<span class="reason">{words(reason)}</span>' if reason else ""
-    style = f' class="{kind}"' if kind and (cell.verdict in FLAGGED or kind == "within") else ""
-    return f"<span{style}>{mark} {words(cell.verdict)}</span>{small}"
+    return f'<span class="verdict {kind}">{mark} {words(cell.verdict)}</span>{small}'

@@ -6,7 +6,7 @@ import xarray as xr
 
 from mpc_lab import charts
 from mpc_lab.report.context import Context
-from mpc_lab.report.html import Head, label, paragraphs, table, words
+from mpc_lab.report.html import label, paragraphs
 
 _DRAWN = 3
 
@@ -26,31 +26,25 @@ def _rivals(context: Context) -> str:
         "with any scores or close ones. None of them is wrong; only close scores in one query ask "
         "whether the ranker undervalues the group at the margin."
     )
-    heads = [Head("Group", True), Head("Why the measures agree or disagree", True)]
-    rows = [[label(name), words(found.sel(group=name)["explanation"].item())] for name in names]
-    pieces = [paragraphs([how], "soft"), table(heads, rows), _table(found)]
-    for name in names[:_DRAWN]:
-        pieces.append(
-            context.attempt(
-                lambda name=name: context.figure(charts.rivals(context.audit, name, found=found))
+    pieces = [paragraphs([how], "soft")]
+    for k, name in enumerate(names):
+        one = found.sel(group=name)
+        pieces.append(f"<h3>Group {label(name)}</h3>{paragraphs([one['explanation'].item()])}")
+        pieces.append(_flags(one))
+        if k < _DRAWN:
+            pieces.append(
+                context.attempt(
+                    lambda name=name: context.figure(
+                        charts.rivals(context.audit, name, found=found)
+                    )
+                )
             )
-        )
     return "".join(pieces)
 
 
-def _table(found: xr.Dataset) -> str:
-    """Return which measure flags which group."""
-    measures = found["measure"].values.tolist()
-    heads = [Head("Measure", True)] + [Head(label(name), True) for name in found["group"].values]
-    rows = []
-    for measure in measures:
-        one = found.sel(measure=measure)
-        title = "MPC" if measure == "mpc" else measure.replace("_", " ")
-        rows.append([words(title), *(_says(one.sel(group=name)) for name in one["group"].values)])
-    return table(heads, rows)
-
-
-def _says(one: xr.Dataset) -> str:
-    if not bool(one["flagged"]):
-        return "–"
-    return words(str(one["says"].item()) or "flagged")
+def _flags(one: xr.Dataset) -> str:
+    """Return which measures flag a group."""
+    rivals = one.sel(measure=[name for name in one["measure"].values.tolist() if name != "mpc"])
+    flagging = rivals["measure"].values[rivals["flagged"].values].tolist()
+    named = ", ".join(str(name).replace("_", " ") for name in flagging) or "none"
+    return paragraphs([f"Other measures that flag it: {named}."], "soft")
