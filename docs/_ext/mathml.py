@@ -1,8 +1,15 @@
-"""Equations as MathML, which browsers draw without any script."""
+"""Equations as MathML, which browsers draw without any script, with a font that comes along.
+
+Roots and fractions need a font that knows how to stretch. STIX Two Math does, and ziamath brings
+it (SIL Open Font License).
+"""
 
 from __future__ import annotations
 
+import shutil
 from html import escape
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -27,7 +34,15 @@ def _display(writer: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _bring_font(app: Sphinx, error: Exception | None) -> None:
+    if error is None and app.builder.format == "html":
+        font = files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
+        with font.open("rb") as source, Path(app.outdir, "_static", font.name).open("wb") as target:
+            shutil.copyfileobj(source, target)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the renderer that ``html_math_renderer = "mathml"`` asks for."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
+    app.connect("build-finished", _bring_font)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
