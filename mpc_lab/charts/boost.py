@@ -85,9 +85,12 @@ def _now(middle: str, low: str, high: str, colour: str) -> alt.LayerChart:
     )
 
 
-def rows(curve: xr.Dataset) -> pd.DataFrame:
-    """Return the rows that a boost is drawn from."""
-    return _frame(curve, _measure(curve))
+def mark(point: xr.Dataset) -> list[dict[str, float]]:
+    """Return the row of ``now`` for a curve of one boost."""
+    measure = _measure(point)
+    own = {"alpha": "alpha", "gap": "estimate", "low": "ci_low", "high": "ci_high"}
+    own |= {f"change{end}": f"{measure}_change{end}" for end in ("", "_low", "_high")}
+    return [{shown: float(point[name].values[0]) for shown, name in own.items()}]
 
 
 def _measure(curve: xr.Dataset) -> str:

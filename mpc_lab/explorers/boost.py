@@ -11,7 +11,7 @@ import traitlets
 import xarray as xr
 
 from mpc_lab.charts.boost import draw as boost_chart
-from mpc_lab.charts.boost import rows
+from mpc_lab.charts.boost import mark
 from mpc_lab.charts.words import signed
 from mpc_lab.explorers.boosted import Boosted
 from mpc_lab.explorers.explorer import Explorer, needs_rows
@@ -95,7 +95,7 @@ class BoostExplorer(Explorer):
                 self._chart.show(boost_chart(self.audit, boosted.curve, boosted.fair, live=True))
                 self._about.text = ""
                 self._drawn_for = self._place()
-            self._chart.put(now=rows(now))
+            self._chart.put(now=mark(now))
         self._words.text = self._sentence(now)
         self._facts.show(self._numbers(now))
         self._slider.value = self.alpha
@@ -161,7 +161,9 @@ class BoostExplorer(Explorer):
         ]
 
     def _moved(self, change: Any) -> None:
-        self.alpha = float(change["new"])
+        # A page rounds the slider to its steps; α* between two steps is not moved by that.
+        if abs(change["new"] - self.alpha) > 0.501 * self._slider.step or change["new"] == 0:
+            self.alpha = float(change["new"])
 
     def _go_to_star(self, _button: Any) -> None:
         self.alpha = self._boosted().fair.alpha

@@ -13,7 +13,6 @@ from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pieces import Facts, Note
 from mpc_lab.explorers.readings import cell_facts, cell_sentence
-from mpc_lab.results.reading import slices
 
 _DRAWN_AT_MOST = 150
 
@@ -57,12 +56,10 @@ class GroupsExplorer(Explorer):
     @property
     def selection(self) -> xr.Dataset:
         """The headline of the chosen group under the chosen rule and mode."""
-        return self.headline_cell
+        return self.headline_cell.copy()
 
     def _order(self) -> list[str]:
-        wanted = (self.state.scoring_rule, self.state.pairing_mode)
-        part = next(one for one in slices(self.audit) if (one.rule, one.mode) == wanted)
-        return [cell.group for cell in part.cells]
+        return [cell.group for cell in self.state.part.cells]
 
     def _picked(self, change: Any) -> None:
         places = (change["new"].get("pick") or {}).get("place") or [None]

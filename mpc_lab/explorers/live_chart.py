@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,9 +77,9 @@ class LiveChart(anywidget.AnyWidget):
                 self._spec, self.picked = made.spec, {}
             self._data = {**self._named(made.spec), **made.data}
 
-    def put(self, **datasets: pd.DataFrame) -> None:
+    def put(self, **datasets: pd.DataFrame | list[dict[str, Any]]) -> None:
         """Give rows to datasets that the chart only names (``alt.NamedData``)."""
-        rows = {name: _text(_rows(frame)) for name, frame in datasets.items()}
+        rows = {name: _text(_rows(given)) for name, given in datasets.items()}
         self._data = {**self._data, **rows}
 
     def set(self, **params: Any) -> None:
@@ -159,9 +160,16 @@ def _joined(heading: Any, key: str) -> str:
     return words if isinstance(words, str) else " ".join(words)
 
 
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    known = frame.astype(object).where(frame.notna(), None)
-    return [dict(zip(known.columns, row, strict=True)) for row in known.itertuples(index=False)]
+def _rows(given: pd.DataFrame | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = given.to_dict("records") if isinstance(given, pd.DataFrame) else given
+    return [{str(key): _known(value) for key, value in row.items()} for row in rows]
+
+
+def _known(value: Any) -> Any:
+    """Return a value that JSON has a word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return None if value is pd.NA or value is pd.NaT else value
 
 
 def _text(value: Any) -> str:

@@ -117,7 +117,9 @@ class Progress(widgets.HBox):  # type: ignore[misc]
 
 def paragraphs(text: str) -> str:
     """Return text as escaped HTML, a paragraph for each line."""
-    return "".join(f'<p dir="auto">{escape(line)}</p>' for line in text.split("\n") if line)
+    # No line break inside "95 %".
+    lines = (escape(line).replace(" %", "\u00a0%") for line in text.split("\n") if line)
+    return "".join(f'<p dir="auto">{line}</p>' for line in lines)
 
 
 def dropdown(label: str, options: Sequence[Any], value: Any, **more: Any) -> widgets.Dropdown:

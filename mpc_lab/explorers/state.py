@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import traitlets
 
 from mpc_lab.errors import near_match
-from mpc_lab.results.reading import Cell, slices
+from mpc_lab.results.reading import Cell, Slice, slices
 from mpc_lab.results.rows import headline_epsilon
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from mpc_lab.results import Audit
 
+Answer = TypeVar("Answer")
 SHARED = ("group", "scoring_rule", "pairing_mode", "epsilon")
 
 
@@ -41,22 +43,22 @@ class CellTraits(traitlets.HasTraits):
     @property
     def groups(self) -> tuple[str, ...]:
         """The names of the groups, in the order of the headline."""
-        return _labels(self.audit, "group")
+        return self._once(_labels, "group")
 
     @property
     def scoring_rules(self) -> tuple[str, ...]:
         """The labels of the scoring rules."""
-        return _labels(self.audit, "scoring_rule")
+        return self._once(_labels, "scoring_rule")
 
     @property
     def pairing_modes(self) -> tuple[str, ...]:
         """The names of the pairing modes."""
-        return _labels(self.audit, "pairing_mode")
+        return self._once(_labels, "pairing_mode")
 
     @property
     def own_epsilon(self) -> float:
         """The headline's own threshold of the cell; NaN where the cell has no pair."""
-        return headline_epsilon(self.audit, self.group, self.scoring_rule)
+        return self._once(headline_epsilon, self.group, self.scoring_rule)
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -68,32 +70,35 @@ class CellTraits(traitlets.HasTraits):
     @property
     def headline_cell(self) -> xr.Dataset:
         """The headline of the cell."""
-        found: xr.Dataset = self.audit.headline.sel(self._labels())
-        return found
+        return self._once(_headline_cell, self.group, self.scoring_rule, self.pairing_mode)
 
     @property
     def curve_cell(self) -> xr.Dataset:
         """The curve of the cell, along ``epsilon``."""
-        found: xr.Dataset = self.audit.curve.sel(self._labels())
-        return found
-
-    def _labels(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in SHARED if name != "epsilon"}
+        return self._once(_curve_cell, self.group, self.scoring_rule, self.pairing_mode)
 
     @property
     def cell(self) -> Cell:
         """The headline of the cell, as a person reads it."""
-        part = next(
-            one
-            for one in slices(self.audit)
-            if (one.rule, one.mode) == (self.scoring_rule, self.pairing_mode)
-        )
-        return next(cell for cell in part.cells if cell.group == self.group)
+        return next(cell for cell in self.part.cells if cell.group == self.group)
+
+    @property
+    def part(self) -> Slice:
+        """All groups under the rule and mode of the cell, as a person reads them."""
+        return self._once(_slice, self.scoring_rule, self.pairing_mode)
+
+    def _once(self, ask: Callable[..., Answer], *labels: str) -> Answer:
+        """Return what the audit answers; it never changes, and a slider asks many times."""
+        known = self.__dict__.setdefault("_known", {})
+        if (ask, labels) not in known:
+            known[ask, labels] = ask(self.audit, *labels)
+        answer: Answer = known[ask, labels]
+        return answer
 
     @traitlets.validate("group", "scoring_rule", "pairing_mode")
     def _check_label(self, proposal: Any) -> str:
         what, label = proposal["trait"].name, proposal["value"]
-        known = _labels(self.audit, what)
+        known = self._once(_labels, what)
         if label not in known:
             raise traitlets.TraitError(
                 f"This audit has no {what} {label!r}.{near_match(label, known)}"
@@ -176,3 +181,15 @@ class AuditState(CellTraits):
 
 def _labels(audit: Audit, dim: str) -> tuple[str, ...]:
     return tuple(audit.headline[dim].values.tolist())
+
+
+def _headline_cell(audit: Audit, group: str, rule: str, mode: str) -> xr.Dataset:
+    return audit.headline.sel(group=group, scoring_rule=rule, pairing_mode=mode)
+
+
+def _curve_cell(audit: Audit, group: str, rule: str, mode: str) -> xr.Dataset:
+    return audit.curve.sel(group=group, scoring_rule=rule, pairing_mode=mode)
+
+
+def _slice(audit: Audit, rule: str, mode: str) -> Slice:
+    return next(one for one in slices(audit) if (one.rule, one.mode) == (rule, mode))

@@ -95,6 +95,16 @@ def test_the_buttons_go_to_the_crossing_and_back(audit):
     assert explorer.alpha == 0
 
 
+def test_a_page_that_rounds_the_slider_does_not_move_the_boost(audit):
+    explorer = shown(audit, group="1")
+    explorer._star.click()
+    star, step = explorer.alpha, explorer._slider.step
+    explorer._slider.value = round(star / step) * step
+    assert explorer.alpha == star
+    explorer._slider.value = (round(star / step) + 1) * step
+    assert explorer.alpha == (round(star / step) + 1) * step
+
+
 def test_the_slider_reaches_over_the_spread_of_the_scores(audit):
     explorer = shown(audit, group="1")
     spread = float(np.std(audit.ranking.score))
