@@ -13,6 +13,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.words import labels, level_of, signed, with_interval
 from mpc_lab.errors import MpcError
 from mpc_lab.results.reading import settings
+from mpc_lab.results.rivals import calibration as curves
 from mpc_lab.results.rows import check_label, need_rows
 from mpc_lab.results.wording import name, number, quoted
 
@@ -56,7 +57,7 @@ def calibration(
     lines += [] if scoring_rule == "baseline" else [f"Scores of rule {quoted(scoring_rule)}"]
     words = _title(audit, group, scoring_rule)
     if not by_segment:
-        frame = _frame(audit.calibration(group, scoring_rule, None, bins))
+        frame = _frame(curves(audit, group, scoring_rule, None, bins, draws=0))
         chart = _layers().properties(data=frame, width=440, height=330)
         return theme.finish(chart, words, lines)
     segments = list(ranking.segments)
@@ -66,7 +67,7 @@ def calibration(
             "segment= to the ranking."
         )
     shown = segments[:_SEGMENTS]
-    found = [audit.calibration(group, scoring_rule, segment, bins) for segment in shown]
+    found = [curves(audit, group, scoring_rule, segment, bins, draws=0) for segment in shown]
     lines.append(f"Gap by segment: {_gaps(shown, found)}")
     more = len(segments) - len(shown)
     lines += [f"The first {len(shown)} of {len(segments)} segments"] if more else []

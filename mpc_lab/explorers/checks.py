@@ -176,11 +176,14 @@ class ChecksExplorer(Explorer):
     def _what(self) -> tuple[Any, ...]:
         options = {"balance": self.covariates, "placebo": self.permutations}
         # The density of gaps is that of the limit at 0, whatever the threshold.
-        at = self._key()[:3] if self.check == "density" else self._key()
-        return (self.check, *at, options.get(self.check))
+        at = None if self.check == "density" else self.epsilon
+        return (self.check, *self._cell(), at, options.get(self.check))
+
+    def _cell(self) -> tuple[str, str, str]:
+        return self.group, self.scoring_rule, self.pairing_mode
 
     def _work(self, told: Told) -> xr.Dataset:
-        cell = (self.group, self.scoring_rule, self.pairing_mode)
+        cell = self._cell()
         audit: Audit = self.audit
         if self.check == "density":
             return audit.limit(*cell)

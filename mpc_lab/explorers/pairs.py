@@ -127,9 +127,9 @@ class PairsExplorer(Explorer):
     def book(self) -> PairBook:
         """All pairs of the cell up to the threshold."""
         needs_rows(self.audit, "The table of pairs")
-        if self._book is None or self._listed != self._key():
-            self._book = PairBook(self.audit, *self._key())
-            self._listed = self._key()
+        if self._book is None or self._listed != self._cell():
+            self._book = PairBook(self.audit, *self._cell())
+            self._listed = self._cell()
         return self._book
 
     @property
@@ -157,8 +157,11 @@ class PairsExplorer(Explorer):
             return None
         return self.book.ranked_list(int(self._numbers[self.pair]))
 
+    def _cell(self) -> tuple[str, str, str, float]:
+        return self.group, self.scoring_rule, self.pairing_mode, self.epsilon
+
     def _filter(self) -> None:
-        wanted = (*self._key(), self.gap_low, self.gap_high, self.query_text)
+        wanted = (*self._cell(), self.gap_low, self.gap_high, self.query_text)
         if self._filtered == wanted:
             return
         numbers = self.book.find(self.gap_low, self.gap_high, self.query_text)

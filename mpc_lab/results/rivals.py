@@ -100,9 +100,12 @@ def _labelled(
 
 
 def calibration(
-    audit: Audit, group: str, scoring_rule: str, segment: str | None, bins: int
+    audit: Audit, group: str, scoring_rule: str, segment: str | None, bins: int, draws: int = 200
 ) -> xr.Dataset:
-    """Return outcome against score on both sides; see :meth:`mpc_lab.Audit.calibration`."""
+    """Return outcome against score on both sides; see :meth:`mpc_lab.Audit.calibration`.
+
+    Without `draws` the isotonic fit has no interval, which takes most of the time.
+    """
     from mpc_lab.comparators.calibration_curves import calibration_curves
 
     ranking = need_rows(audit, "calibration")
@@ -115,6 +118,7 @@ def calibration(
         scores=None if audit.scores is None else audit.scores(scoring_rule, group),
         bins=bins,
         level=float(options["level"]),
+        draws=draws,
         seed=int(options.get("seed", 0)),
     )
     sides = tuple(found)
