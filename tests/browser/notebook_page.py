@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab_server import HOME
 
-SLOW = 90_000
+SLOW = 180_000
 
 _CONNECTED = """() => {
   const shown = window.jupyterapp?.shell?.currentWidget;
@@ -80,12 +80,16 @@ class NotebookPage:
         place = {"doc": "doc/tree", "lab": "lab/tree", "notebook": "notebooks"}[app]
         page.goto(f"{server.address}/{place}/{path.name}?token={server.token}")
 
-    def run(self, wait: bool = True) -> NotebookPage:
-        """Run all cells; "Run All" before the kernel is connected would run nothing."""
-        self.page.wait_for_function(_CONNECTED, timeout=SLOW)
-        run = "window.jupyterapp.commands.execute('notebook:run-all-cells')"
+    def connected(self) -> NotebookPage:
+        """Wait for the kernel: before it is connected, running a cell does nothing."""
         self.page.set_default_timeout(SLOW)
-        self.page.evaluate(f"() => {run}" if wait else f"() => {{ {run}; }}")
+        self.page.wait_for_function(_CONNECTED)
+        return self
+
+    def run(self) -> NotebookPage:
+        """Run all cells, and wait for the last."""
+        self.connected()
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         return self
 
     def live(self) -> NotebookPage:
