@@ -1,0 +1,34 @@
+"""The README leads to every notebook, here and on Binder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from execute import NOTEBOOKS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BADGE = re.compile(r"\(https://mybinder\.org/v2/gh/[\w-]+/[\w-]+/HEAD\?urlpath=lab/tree/([^)]+)\)")
+
+
+def test_a_badge_opens_each_notebook_in_jupyterlab():
+    wanted = [f"notebooks/{path.name}" for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+    assert BADGE.findall(README) == wanted
+
+
+def test_each_notebook_is_linked():
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        assert f"](notebooks/{path.name})" in README
+
+
+def test_binder_has_its_three_files():
+    requirements = (ROOT / "binder" / "requirements.txt").read_text("utf-8").split("\n")
+    pins = [line for line in requirements if line and not line.startswith("#")]
+    assert pins.pop() == ".[files,lab]"
+    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
+    assert (ROOT / "binder" / "runtime.txt").read_text("utf-8").strip() == "python-3.11"
+    script = (ROOT / "binder" / "postBuild").read_text("utf-8")
+    assert script.startswith("#!/usr/bin/env bash\n")
+    assert "\nset -e\n" in script
+    assert (ROOT / "binder" / "postBuild").stat().st_mode & 0o111
