@@ -10,7 +10,7 @@ import numpy as np
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
 from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
-from mpc_lab.inference.student import two_sided_p
+from mpc_lab.inference.signflips import sign_flip_p
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.shuffling import close_rows, shuffle_within
 
@@ -21,28 +21,29 @@ class Placebo:
 
     Attributes
     ----------
-    estimate, std_error, p_value : array (permutation,)
-        The error is that of a jackknife over queries.
-    audited_p_value : array (permutation,)
-        By the variance that the audit itself uses.
+    estimate, p_value : array (permutation,)
+        The p-value is that of random signs, one a query (or unit).
+    audited_p_value, query_p_value : array (permutation,)
+        By the variance that the audit itself uses, and by the variance over queries.
     observed : float
         The same number for the group itself: its pairs in both orders.
     observed_p_value : float
         Share of permutations at least as far from 0 as `observed`, itself counted among them.
-    rejected, audited_rejected : float
+    rejected, audited_rejected, query_rejected : float
         Shares of p-values of at most 1 − level, among those that could be estimated.
     n_estimable : int
         Permutations with a `p_value`.
     """
 
     estimate: FloatArray
-    std_error: FloatArray
     p_value: FloatArray
     audited_p_value: FloatArray
+    query_p_value: FloatArray
     observed: float
     observed_p_value: float
     rejected: float
     audited_rejected: float
+    query_rejected: float
     n_estimable: int
 
 
@@ -63,20 +64,38 @@ def placebo(
 
     The pairs are those with :math:`|s_i - s_j| \le \varepsilon`, in both orders together. In one
     order alone a group without meaning does not centre on 0: the item scored lower should do a
-    little worse. In both orders each pair of rows has either sign with the same probability, so
-    that the sum of d is 0 on average, exactly.
-
-    Placebos of different queries are dealt out independently, whatever items they share, so that
-    their own test clusters by query. It takes the error of a jackknife, which leaves out one query
-    at a time, with t of G − 1 degrees of freedom, G the effective number of queries:
+    little worse. In both orders the sum of d over a query's pairs is
 
     .. math::
-        SE^2 = \frac{Q - 1}{Q} \sum_q
-               \Big( \frac{D_q - \hat\theta c_q}{P - c_q} \Big)^2,
+        T_q = \sum_{i \in g} a_i, \qquad
+        a_i = \sum_{j :\, |s_i - s_j| \le \varepsilon} (y_i - y_j),
+        \qquad \sum_{i \in q} a_i = 0,
 
-    for c pairs and a sum D of differences in each of Q queries. The plain sum over queries is too
-    small where a few of them hold most pairs. How often the audit's own variance rejects stands
-    beside it; with variances over items that is less often, as they allow for shared items.
+    a total over rows that were drawn without replacement from numbers that sum to 0. So its mean
+    is 0, exactly, and queries are dealt out independently of each other, whatever items they
+    share. That is all a test of a placebo needs to know, and no variance has to be estimated:
+    each is compared with the sums :math:`\sum_q \pm T_q` under random signs,
+
+    .. math:: p = \frac{1 + \#\{|\sum_q \pm T_q| \ge |\sum_q T_q|\}}{1 + \text{flips}}.
+
+    Given :math:`|T_q|` all signs are equally likely if :math:`T_q` is symmetric about 0, and then
+    the test is exact, however heavy the tails and however few queries hold most pairs. It is
+    symmetric where half the rows of a query are members, or where the :math:`a_i` are. Its third
+    moment is in proportion to :math:`(n - 2k) \sum_i a_i^3` for k members among n rows; such
+    skewness shifts the two tails in opposite directions, so that it touches the two-sided rate
+    only in the second order. The pairs P, by which the estimate divides T, have no part in this:
+    T/P is 0 where T is.
+
+    The other exact reference, the permutations themselves, is what the group itself is held
+    against (`observed_p_value`). It cannot serve for the placebos: a permutation ranked among
+    permutations is beyond 95 % of them in 5 % of cases whatever the sums are. Signs know nothing
+    of how groups were dealt out; they reject too often where sums do not centre on 0 or queries
+    are not independent.
+
+    How often the audit's own variance rejects stands beside it. The variance over queries, with
+    its t, is an approximation that rejects somewhat too often where a few queries hold most pairs;
+    variances over items reject less often, as they allow for shared items, which placebos do not
+    inherit.
 
     Parameters
     ----------
@@ -105,37 +124,42 @@ def placebo(
 
     References
     ----------
-    Phipson & Smyth (2010), Permutation p-values should never be zero. Bell & McCaffrey (2002),
-    Bias reduction in standard errors for linear regression with multi-stage samples.
+    Fisher (1935), The design of experiments, section 21. Canay, Romano & Shaikh (2017),
+    Randomization tests under an approximate symmetry assumption. Phipson & Smyth (2010),
+    Permutation p-values should never be zero.
     """
     if permutations < 1:
         raise MpcError(f"permutations must be at least 1, got {permutations}; try 200.")
+    a = significance(level)
     lower, upper = close_rows(log, epsilon)
     items = (None, None) if item is None else (item[lower], item[upper])
     codes = pair_codes(query[lower], *items)
     d = log.outcome[lower] - log.outcome[upper]
+    # Signs must not move in step with the dealing, so they have a stream of their own.
+    dealing, signs = np.random.default_rng(seed).spawn(2)
 
     def dealt(member: BoolArray) -> tuple[float, float, float, float]:
         below = member[lower]
-        return _both_orders(d, below, below != member[upper], codes, cluster, level)
+        cross = below != member[upper]
+        return _both_orders(d, below, cross, codes, cluster, level, signs)
 
     observed = dealt(member)[0]
-    rng = np.random.default_rng(seed)
     found = []
     for _ in range(permutations):
-        found.append(dealt(shuffle_within(log.starts, member, rng)))
+        found.append(dealt(shuffle_within(log.starts, member, dealing)))
         if done is not None:
             done()
-    estimate, std_error, p_value, audited = np.array(found).T
+    estimate, p_value, audited, by_query = np.array(found).T
     return Placebo(
         estimate=estimate,
-        std_error=std_error,
         p_value=p_value,
         audited_p_value=audited,
+        query_p_value=by_query,
         observed=observed,
         observed_p_value=_share_beyond(observed, estimate[np.isfinite(estimate)]),
-        rejected=_share_up_to(p_value, significance(level)),
-        audited_rejected=_share_up_to(audited, significance(level)),
+        rejected=_share_up_to(p_value, a),
+        audited_rejected=_share_up_to(audited, a),
+        query_rejected=_share_up_to(by_query, a),
         n_estimable=int(np.isfinite(p_value).sum()),
     )
 
@@ -147,33 +171,29 @@ def _both_orders(
     codes: PairCodes,
     cluster: str,
     level: float,
+    signs: np.random.Generator,
 ) -> tuple[float, float, float, float]:
     """Estimate from the pairs with one member, which is on the side of the group.
 
-    Returns the estimate, its error by jackknife, its p-value, and its p-value as audited.
+    Returns the estimate and its p-values: by random signs, as audited, and over queries.
     """
     if not cross.any():
         return (float("nan"),) * 4
     signed = np.where(below[cross], d[cross], -d[cross])
     center = float(signed.mean())
     pairs = codes.take(cross).exchanged(~below[cross])
+    p_value = sign_flip_p(_sums(signed, pairs.query), significance(level), signs)
     audited = estimate_listed(signed - center, center, pairs, cluster=cluster, level=level)
-    std_error = _jackknife(signed - center, pairs.query)
-    dof = np.array(pairs.effective_queries - 1)
-    p_value = two_sided_p(np.array(center / std_error), dof)
-    return center, std_error, float(p_value), float(audited.p_value)
+    if cluster == "query":
+        return center, p_value, float(audited.p_value), float(audited.p_value)
+    queries = PairCodes(pairs.query)
+    by_query = estimate_listed(signed - center, center, queries, cluster="query", level=level)
+    return center, p_value, float(audited.p_value), float(by_query.p_value)
 
 
-def _jackknife(u: FloatArray, query: IntArray) -> float:
-    """Return the error of a mean, from the means without each query in turn; NaN if it is 0."""
-    count = np.bincount(query)
-    some = count > 0
-    total, count = np.bincount(query, u)[some], count[some]
-    rest = len(u) - count
-    if len(count) < 2:
-        return float("nan")
-    variance = (len(count) - 1) / len(count) * float(((total / rest) ** 2).sum())
-    return float(np.sqrt(variance)) if variance > 0 else float("nan")
+def _sums(d: FloatArray, query: IntArray) -> FloatArray:
+    """Return the sum of each query that has a pair."""
+    return np.asarray(np.bincount(query, d)[np.bincount(query) > 0])
 
 
 def _share_up_to(p_value: FloatArray, a: float) -> float:

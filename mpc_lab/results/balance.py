@@ -49,8 +49,10 @@ def balance(
     :math:`\frac{1}{P} \sum_{(i, j)} (x_i - x_j) / s` with s² the mean of its variances over the
     rows in the group and over the others [1]_. A placebo is the same group with its members dealt
     out anew inside each query; its pairs are taken in both orders together, because in one order
-    alone a group without meaning does not centre on 0. They are tested by a jackknife over
-    queries (`mpc_lab.inference.placebo`), and by the audit's own variance beside it.
+    alone a group without meaning does not centre on 0. A placebo's own test compares its sum with
+    those of random signs, one a query: it is exact where a query's sum is symmetric about 0 and
+    needs no variance (`mpc_lab.inference.placebo` says why it and no other). What the audit's own
+    variance and the variance over queries make of the same placebos stands beside it.
 
     Parameters
     ----------
@@ -79,7 +81,8 @@ def balance(
         ``most_pairs_of_an_item``, ``mean_pairs_of_an_item``, ``effective_items``. Over (group,
         permutation): ``placebo_estimate``, ``placebo_p_value``; over group: ``placebo_mean``,
         ``placebo_rejected`` (share of p-values at most 1 − level, to be near 1 − level),
-        ``placebo_rejected_as_audited`` (the same by the audit's own variance),
+        ``placebo_rejected_as_audited`` and ``placebo_rejected_by_query`` (the same by the audit's
+        own variance, and by the variance over queries),
         ``placebo_observed`` (the group itself, in both orders) and ``placebo_observed_p_value``
         (its rank among the placebos).
 
@@ -208,6 +211,7 @@ def _placebo(
         "placebo_mean": ((), known.mean() if len(known) else np.nan),
         "placebo_rejected": ((), found.rejected),
         "placebo_rejected_as_audited": ((), found.audited_rejected),
+        "placebo_rejected_by_query": ((), found.query_rejected),
         "placebo_observed": ((), found.observed),
         "placebo_observed_p_value": ((), found.observed_p_value),
     }

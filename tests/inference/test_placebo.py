@@ -50,19 +50,32 @@ def test_the_p_value_counts_the_group_among_the_permutations(rows):
     assert found.observed_p_value == (1 + beyond) / 31
 
 
-def test_the_error_leaves_out_one_query_at_a_time(rows):
+def test_random_signs_are_given_to_the_sums_of_queries(rows):
     _, log, member, query = rows
     found = placebo(log, member, query, epsilon=0.1, permutations=1, seed=2)
-    shuffled = shuffle_within(log.starts, member, np.random.default_rng(2))
+    dealing, signs = np.random.default_rng(2).spawn(2)
+    shuffled = shuffle_within(log.starts, member, dealing)
     lower, upper = close_rows(log, 0.1)
     sign = shuffled[lower].astype(float) - shuffled[upper]
-    cross, d = sign != 0, sign * (log.outcome[lower] - log.outcome[upper])
-    queries = np.unique(query[lower][cross])
-    without = [d[cross & (query[lower] != q)].mean() for q in queries]
-    n = len(queries)
-    variance = (n - 1) / n * ((np.array(without) - d[cross].mean()) ** 2).sum()
-    assert found.estimate[0] == pytest.approx(d[cross].mean())
-    assert found.std_error[0] == pytest.approx(np.sqrt(variance), rel=1e-10)
+    d = sign * (log.outcome[lower] - log.outcome[upper])
+    assert found.estimate[0] == pytest.approx(d[sign != 0].mean())
+    sums = np.array([d[query[lower] == q].sum() for q in np.unique(query[lower][sign != 0])])
+    sums = sums[sums != 0]
+    flips = np.random.default_rng(0).choice([-1.0, 1.0], (40_000, len(sums)))
+    expected = (np.abs(flips @ sums) >= abs(sums.sum()) - 1e-9).mean()
+    assert found.p_value[0] == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 999))
+
+
+def test_a_dealer_who_favours_high_outcomes_is_found_out(rows, monkeypatch):
+    """The test is no tautology: it rejects where placebos do not centre on 0."""
+    _, log, member, query = rows
+
+    def biased(starts, member, rng):
+        favoured = (log.outcome > 0) & (rng.random(len(member)) < 0.2)
+        return shuffle_within(starts, member, rng) | favoured
+
+    monkeypatch.setattr("mpc_lab.inference.placebo.shuffle_within", biased)
+    assert placebo(log, member, query, epsilon=0.1, permutations=100).rejected > 0.5
 
 
 def test_the_audited_p_value_is_that_of_the_clusters_named(rows):
@@ -72,7 +85,9 @@ def test_the_audited_p_value_is_that_of_the_clusters_named(rows):
         for cluster in ("naive", "query")
     )
     np.testing.assert_array_equal(naive.p_value, by_query.p_value)
+    np.testing.assert_array_equal(naive.query_p_value, by_query.audited_p_value)
     assert naive.audited_rejected > 2 * by_query.audited_rejected
+    assert by_query.query_rejected == by_query.audited_rejected == naive.query_rejected
 
 
 def test_the_seed_decides(rows):
@@ -83,6 +98,15 @@ def test_the_seed_decides(rows):
     )
     np.testing.assert_array_equal(one, same)
     assert (one != other).all()
+
+
+def test_few_queries_cannot_reject_and_say_so(rows):
+    ranking = synthetic(queries=4, seed=3)
+    log = sort_rows(ranking)
+    member = ranking.member("1")[log.row]
+    found = placebo(log, member, ranking.query_code[log.row], epsilon=0.3, permutations=20)
+    assert np.isfinite(found.estimate).all()
+    assert found.n_estimable == 0 and np.isnan(found.rejected)
 
 
 def test_a_group_without_pairs_is_not_estimable(rows):
