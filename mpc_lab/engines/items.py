@@ -52,4 +52,5 @@ def _with_items(moments: Moments, found: list[list[ItemSums]]) -> Moments:
             "inside": stacked(lambda sums: sums.inside),
             "outside": stacked(lambda sums: sums.outside),
         },
+        dyads_once=any(sums.dyads_once for of_group in found for sums in of_group),
     )

@@ -76,7 +76,9 @@ def placebo(
     share. That is all a test of a placebo needs to know, and no variance has to be estimated:
     each is compared with the sums :math:`\sum_q \pm T_q` under random signs,
 
-    .. math:: p = \frac{1 + \#\{|\sum_q \pm T_q| \ge |\sum_q T_q|\}}{1 + \text{flips}}.
+    .. math:: p = \frac{1 + \#\{|\sum_q \pm T_q| \ge |\sum_q T_q|\}}{1 + \text{flips}},
+
+    with ties, which sums of clicks have many of, broken by a uniform draw.
 
     Given :math:`|T_q|` all signs are equally likely if :math:`T_q` is symmetric about 0, and then
     the test is exact, however heavy the tails and however few queries hold most pairs. It is

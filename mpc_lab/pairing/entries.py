@@ -9,6 +9,7 @@ import numpy as np
 from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.compiling import inlined, kernel
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.radix import stable_order
 
 
 class Entries(NamedTuple):
@@ -25,6 +26,8 @@ class Entries(NamedTuple):
         Whether the item is the one outside the group.
     x : float64 array
         The centred difference of outcomes.
+    pairs : float64 array
+        How many pairs an entry is, with `x` their sum; empty where each is one.
     """
 
     key: Ints
@@ -32,8 +35,9 @@ class Entries(NamedTuple):
     bin: Ints
     outside: Flags
     x: Floats
+    pairs: Floats
 
-    def taken(self, order: Ints | Flags) -> Entries:
+    def taken(self, order: Ints | Flags | slice) -> Entries:
         """Return these entries, in this order."""
         return Entries(
             self.key[order],
@@ -41,7 +45,17 @@ class Entries(NamedTuple):
             self.bin[order],
             self.outside[order],
             self.x[order],
+            self.pairs[order] if len(self.pairs) else self.pairs,
         )
+
+
+def joined(single: Entries, several: Entries) -> Entries:
+    """Return entries that are one pair each together with others, in the order of units."""
+    both = Entries(
+        *(np.concatenate(parts) for parts in zip(single[:5], several[:5], strict=True)),
+        np.concatenate([np.ones(len(single.x)), several.pairs]),
+    )
+    return both.taken(stable_order(both.unit))
 
 
 class _Places(NamedTuple):
@@ -59,6 +73,7 @@ def list_entries(
     edges: Floats,
     center: float,
     counts: tuple[int, int],
+    skip: Flags | None = None,
     share: int = 0,
     shares: int = 1,
 ) -> list[tuple[Entries, Entries]]:
@@ -74,6 +89,8 @@ def list_entries(
     center : float
     counts : (int, int)
         The pairs of either mode up to the last edge.
+    skip : bool array (query,), optional
+        Queries to leave out, whose pairs are not in `counts`.
     share, shares : int
         Only entries whose key leaves this rest when divided by so many shares.
 
@@ -83,7 +100,8 @@ def list_entries(
         Items and dyads of ``matched``, then of ``mirrored``.
     """
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.item)
-    how = (np.uint64(group), edges, center, int(log.item.max(initial=0)) + 1, share, shares)
+    skip = np.zeros(len(log.starts) - 1, dtype=np.bool_) if skip is None else skip
+    how = (skip, np.uint64(group), edges, center, int(log.item.max(initial=0)) + 1, share, shares)
     if shares > 1:
         counted = tuple(_places(0, 0) for _ in range(2))
         _list_both_sides(*rows, *how, *counted)
@@ -109,23 +127,26 @@ def neighbour_entries(
 
 
 def _places(n_items: int, n_dyads: int) -> _Places:
-    return _Places(_empty(n_items), _empty(n_dyads), np.zeros(2, dtype=np.int64))
+    return _Places(empty_entries(n_items), empty_entries(n_dyads), np.zeros(2, dtype=np.int64))
 
 
-def _empty(n: int) -> Entries:
+def empty_entries(n: int, *, weighted: bool = False) -> Entries:
+    """Return room for so many entries."""
     return Entries(
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.bool_),
         np.empty(n),
+        np.empty(n if weighted else 0),
     )
 
 
 @inlined
-def _write(
+def write(
     to: Entries, n: Ints, which: int, key: int, unit: int, b: int, outside: bool, x: float
 ) -> None:
+    """Write down an entry where there is room for it, and count it in ``n[which]``."""
     if n[which] < len(to.key):
         to.key[n[which]] = key
         to.unit[n[which]] = unit
@@ -141,11 +162,11 @@ def _write_pair(
 ) -> None:
     dyad = min(i, j) * n_items + max(i, j)
     if shares == 1 or i % shares == share:
-        _write(to.items, to.n, 0, i, unit, b, False, x)
+        write(to.items, to.n, 0, i, unit, b, False, x)
     if shares == 1 or j % shares == share:
-        _write(to.items, to.n, 0, j, unit, b, True, x)
+        write(to.items, to.n, 0, j, unit, b, True, x)
     if shares == 1 or dyad % shares == share:
-        _write(to.dyads, to.n, 1, dyad, unit, b, False, x)
+        write(to.dyads, to.n, 1, dyad, unit, b, False, x)
 
 
 @kernel
@@ -156,6 +177,7 @@ def _list_both_sides(
     outcome: Floats,
     mask: Masks,
     item: Ints,
+    skip: Flags,
     group: np.uint64,
     edges: Floats,
     center: float,
@@ -169,6 +191,8 @@ def _list_both_sides(
     bit = np.uint64(1) << group
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
+            if skip[q]:
+                continue
             for lower in range(starts[q], starts[q + 1]):
                 edge = 0
                 in_lower = (mask[lower] & bit) != 0

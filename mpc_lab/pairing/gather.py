@@ -12,6 +12,7 @@ import numpy as np
 from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.stopping import stop_flag
 from mpc_lab.pairing.sweep import (
     CC,
     CLUSTERS,
@@ -29,6 +30,9 @@ from mpc_lab.pairing.sweep import (
     sweep_neighbours,
 )
 from mpc_lab.pairing.walk import Walk
+
+# What it costs to visit a pair of rows, in steps of a window; measured.
+PAIR_COST = 2.0
 
 
 @dataclass(frozen=True)
@@ -152,11 +156,12 @@ def _book(
     to: Bookings,
 ) -> None:
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
-    bins = (every, local, layout.center, first, last, to)
+    bins = (every, local, layout.center)
     if adjacent:
-        sweep_neighbours(*rows, log.below, *bins)
+        sweep_neighbours(*rows, log.below, *bins, first, last, to)
     else:
-        sweep_both_sides(*rows, *bins)
+        ways = (layout.edges, PAIR_COST, stop_flag())
+        sweep_both_sides(*rows, *bins, *ways, first, last, to)
 
 
 def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:

@@ -2,7 +2,8 @@
 
 An item's pairs lie all over the log, so its sums cannot be closed when a query ends. The pairs of
 one group are listed, sorted by item (then by the two items together), booked and thrown away. A
-group with more pairs than fit is listed several times, each time for a share of the items.
+group with more pairs than fit is listed several times, each time for a share of the items. The
+pairs of a list that has too many of them are not listed but summed by item first.
 """
 
 from __future__ import annotations
@@ -11,18 +12,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
-from mpc_lab.pairing.bits import ONE, lowest
-from mpc_lab.pairing.compiling import inlined, kernel
-from mpc_lab.pairing.entries import Entries, list_entries, neighbour_entries
+from mpc_lab.pairing.arrays import Flags, Floats, Ints
+from mpc_lab.pairing.bits import ONE
+from mpc_lab.pairing.booking import (
+    CC,
+    FIRST,
+    INSIDE,
+    N_SUMS,
+    OUTSIDE,
+    UNIT_CC,
+    UNIT_UU,
+    UU,
+    book_cluster,
+    close,
+    close_sides,
+    hold,
+)
+from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.entries import Entries, joined, list_entries, neighbour_entries
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.long_items import book_long_lists, long_lists
 from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.pairing.radix import stable_order
 from mpc_lab.pairing.rows import pair_rows
 
 PAIRS_AT_ONCE = 1 << 22
-_FIRST, _INSIDE, _OUTSIDE, _CC, _CU, _UU, _UNIT_CC, _UNIT_CU, _UNIT_UU = range(9)
-_N_SUMS = 9
 _HASH = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number with its bits well mixed
 
 
@@ -37,12 +51,16 @@ class ItemSums(NamedTuple):
         Σc² over the items on the side of the group, and over those on the other side.
     by : dict of Quadratic
         ``"item"``, ``"dyad"``, and both inside a unit: ``"item_query"``, ``"dyad_query"``.
+    dyads_once : bool
+        Whether dyads that may occur again were taken as occurring once, in lists with too many
+        pairs to see which two items they are of.
     """
 
     items: Ints
     inside: Floats
     outside: Floats
     by: dict[str, Quadratic]
+    dyads_once: bool = False
 
 
 def sums_of_group(
@@ -64,18 +82,31 @@ def sums_of_group(
     """
     word, bit = divmod(group, 64)
     both = (counts[0], counts[1])
-    shares = -(-max(*both, 1) // PAIRS_AT_ONCE)
-    items = np.zeros((len(counts), len(edges), _N_SUMS))
-    dyads = np.zeros((len(counts), len(edges), _N_SUMS))
+    lists = long_lists(log, word, bit, edges)
+    ordinary = (both[0] - lists.pairs[0], both[1] - lists.pairs[1])
+    shares = -(-max(*ordinary, lists.recurring * len(edges), 1) // PAIRS_AT_ONCE)
+    items = np.zeros((len(counts), len(edges), N_SUMS))
+    dyads = np.zeros((len(counts), len(edges), N_SUMS))
     for share in range(shares):
-        listed = list_entries(log, word, bit, edges, center, both, share, shares)
+        listed = list_entries(
+            log, word, bit, edges, center, ordinary, lists.flags, share, shares
+        )
+        if lists.any:
+            added = book_long_lists(
+                log, word, bit, edges, center, lists, items[:2], dyads[:2], share, shares
+            )
+            listed = [
+                (joined(of_items, more), of_dyads)
+                for (of_items, of_dyads), more in zip(listed, added, strict=True)
+            ]
         for mode, (of_items, of_dyads) in enumerate(listed):
             _add(of_items, of_dyads, items[mode], dyads[mode])
     if len(counts) == 3:
         member = np.asarray(log.masks[word] & (ONE << np.uint64(bit)) != 0)
         i, j = pair_rows(log, member, "adjacent", float(edges[-1]))
         _add(*neighbour_entries(log, i, j, edges, center), items[2], dyads[2])
-    return [_cumulated(*sums) for sums in zip(items, dyads, strict=True)]
+    once = (lists.recurring > 0, lists.recurring > 0, False)
+    return [_cumulated(*sums) for sums in zip(items, dyads, once, strict=False)]
 
 
 def _add(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
@@ -87,18 +118,19 @@ def _add(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> 
     _book_clusters(*few.taken(stable_order(few.key)), dyads)
 
 
-def _cumulated(items: Floats, dyads: Floats) -> ItemSums:
+def _cumulated(items: Floats, dyads: Floats, dyads_once: bool) -> ItemSums:
     items, dyads = np.cumsum(items, axis=0), np.cumsum(dyads, axis=0)
     return ItemSums(
-        items=items[:, _FIRST].astype(np.int64),
-        inside=items[:, _INSIDE],
-        outside=items[:, _OUTSIDE],
+        items=items[:, FIRST].astype(np.int64),
+        inside=items[:, INSIDE],
+        outside=items[:, OUTSIDE],
         by={
-            "item": Quadratic(*items[:, _CC : _UU + 1].T),
-            "item_query": Quadratic(*items[:, _UNIT_CC : _UNIT_UU + 1].T),
-            "dyad": Quadratic(*dyads[:, _CC : _UU + 1].T),
-            "dyad_query": Quadratic(*dyads[:, _UNIT_CC : _UNIT_UU + 1].T),
+            "item": Quadratic(*items[:, CC : UU + 1].T),
+            "item_query": Quadratic(*items[:, UNIT_CC : UNIT_UU + 1].T),
+            "dyad": Quadratic(*dyads[:, CC : UU + 1].T),
+            "dyad_query": Quadratic(*dyads[:, UNIT_CC : UNIT_UU + 1].T),
         },
+        dyads_once=dyads_once,
     )
 
 
@@ -127,20 +159,19 @@ def _book_single(bins: Ints, x: Floats, skip: Flags, sums: Floats) -> None:
     """Book the entries that are a cluster of their own."""
     for e in range(len(bins)):
         if not skip[e]:
-            _book_one(bins[e], x[e], _CC, sums)
-            _book_one(bins[e], x[e], _UNIT_CC, sums)
-
-
-@inlined
-def _book_one(b: int, x: float, at: int, sums: Floats) -> None:
-    sums[b, at] += 1.0
-    sums[b, at + 1] += x
-    sums[b, at + 2] += x * x
+            book_cluster(bins[e], 1.0, x[e], CC, sums)
+            book_cluster(bins[e], 1.0, x[e], UNIT_CC, sums)
 
 
 @kernel
 def _book_clusters(
-    key: Ints, unit: Ints, bins: Ints, outside: Flags, x: Floats, sums: Floats
+    key: Ints,
+    unit: Ints,
+    bins: Ints,
+    outside: Flags,
+    x: Floats,
+    pairs: Floats,
+    sums: Floats,
 ) -> None:
     """Add what runs of one key, and of one key and unit, change at each bin."""
     n_bins = len(sums)
@@ -148,6 +179,7 @@ def _book_clusters(
     wide, wide_bins = np.zeros((n_bins, 2)), np.zeros(words, dtype=np.uint64)
     narrow, narrow_bins = np.zeros((n_bins, 2)), np.zeros(words, dtype=np.uint64)
     side = np.zeros((n_bins, 2))
+    weighted = len(pairs) > 0
     start = 0
     while start < len(key):
         end = start + 1
@@ -155,69 +187,28 @@ def _book_clusters(
             end += 1
         if end == start + 1:
             b = bins[start]
-            sums[b, _FIRST] += 1.0
-            sums[b, _OUTSIDE if outside[start] else _INSIDE] += 1.0
-            _book_one(b, x[start], _CC, sums)
-            _book_one(b, x[start], _UNIT_CC, sums)
+            c = pairs[start] if weighted else 1.0
+            sums[b, FIRST] += 1.0
+            sums[b, OUTSIDE if outside[start] else INSIDE] += c * c
+            book_cluster(b, c, x[start], CC, sums)
+            book_cluster(b, c, x[start], UNIT_CC, sums)
             start = end
             continue
         first = start
         for e in range(start, end):
             b = bins[e]
-            _hold(wide, wide_bins, b, x[e])
-            side[b, 1 if outside[e] else 0] += 1.0
+            c = pairs[e] if weighted else 1.0
+            hold(wide, wide_bins, b, c, x[e])
+            side[b, 1 if outside[e] else 0] += c
             if e + 1 < end and unit[e + 1] == unit[e]:
                 continue
             if first == e:
-                _book_one(b, x[e], _UNIT_CC, sums)
+                book_cluster(b, c, x[e], UNIT_CC, sums)
             else:
                 for k in range(first, e + 1):
-                    _hold(narrow, narrow_bins, bins[k], x[k])
-                _close(narrow, narrow_bins, _UNIT_CC, sums)
+                    hold(narrow, narrow_bins, bins[k], pairs[k] if weighted else 1.0, x[k])
+                close(narrow, narrow_bins, UNIT_CC, sums)
             first = e + 1
-        _close_sides(side, wide_bins, sums)
-        _close(wide, wide_bins, _CC, sums)
+        close_sides(side, wide_bins, sums)
+        close(wide, wide_bins, CC, sums)
         start = end
-
-
-@inlined
-def _hold(held: Floats, held_bins: Masks, b: int, x: float) -> None:
-    held[b, 0] += 1.0
-    held[b, 1] += x
-    held_bins[b >> 6] |= ONE << np.uint64(b & 63)
-
-
-@inlined
-def _close(held: Floats, held_bins: Masks, at: int, sums: Floats) -> None:
-    """Book the changes of Σc², ΣcU and ΣU² that a cluster makes, and wipe what is held of it."""
-    pairs, total = 0.0, 0.0
-    for word in range(len(held_bins)):
-        bits = held_bins[word]
-        held_bins[word] = np.uint64(0)
-        while bits:
-            b = 64 * word + lowest(bits)
-            bits &= bits - ONE
-            c, u = held[b, 0], held[b, 1]
-            held[b, 0] = 0.0
-            held[b, 1] = 0.0
-            sums[b, at] += c * (2 * pairs + c)
-            sums[b, at + 1] += pairs * u + c * total + c * u
-            sums[b, at + 2] += u * (2 * total + u)
-            pairs, total = pairs + c, total + u
-
-
-@inlined
-def _close_sides(side: Floats, bins: Masks, sums: Floats) -> None:
-    """Book a cluster's first bin and the changes of Σc² on either side."""
-    inside, outside, fresh = 0.0, 0.0, 1.0
-    for word in range(len(bins)):
-        bits = bins[word]
-        while bits:
-            b = 64 * word + lowest(bits)
-            bits &= bits - ONE
-            sums[b, _FIRST] += fresh
-            sums[b, _INSIDE] += side[b, 0] * (2 * inside + side[b, 0])
-            sums[b, _OUTSIDE] += side[b, 1] * (2 * outside + side[b, 1])
-            inside, outside, fresh = inside + side[b, 0], outside + side[b, 1], 0.0
-            side[b, 0] = 0.0
-            side[b, 1] = 0.0

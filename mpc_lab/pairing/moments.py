@@ -57,6 +57,9 @@ class Moments:
     squares : dict of float64 arrays
         Where items are summed over, Σc² over the items ``"inside"`` the group's side of the pairs,
         and over those ``"outside"``.
+    dyads_once : bool
+        Whether some dyads that may occur again were taken as occurring once, in lists with too
+        many pairs to see which two items they are of.
     """
 
     edges: Floats
@@ -67,6 +70,7 @@ class Moments:
     items: Ints
     by: dict[str, Quadratic]
     squares: dict[str, Floats] = field(default_factory=dict)
+    dyads_once: bool = False
 
     def of_groups(self, groups: Ints) -> Moments:
         """Keep some of the groups."""
@@ -133,4 +137,5 @@ def concatenate(parts: list[Moments], axis: str) -> Moments:
         items=join(lambda part: part.items),
         by={name: join_sums(name) for name in first.by},
         squares={side: join(lambda part, side=side: part.squares[side]) for side in first.squares},
+        dyads_once=any(part.dyads_once for part in parts),
     )

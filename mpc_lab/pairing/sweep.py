@@ -1,6 +1,7 @@
 """One pass over a log adds up the sums of all groups and all thresholds; no pair is listed.
 
-Gaps are sorted into bins. What a unit adds to a sum of squares up to a threshold changes only at
+The pairs of an ordinary list are visited one by one; a long list is swept by windows, whichever is
+cheaper, with the same sums. Gaps are sorted into bins. What a unit adds to a sum of squares up to a threshold changes only at
 bins in which the unit has a pair, so the change is booked there and bins are cumulated at the end.
 A *slot* is one group under one pairing mode.
 """
@@ -12,12 +13,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.pairing.arrays import Floats, Ints, Masks
+from mpc_lab.pairing.arrays import Floats, Ints, Masks, Stop
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import inlined, kernel
+from mpc_lab.pairing.windows import (
+    DOWN,
+    N_PREFIX,
+    UP,
+    add_windows,
+    count_close,
+    nearest_gaps,
+)
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
 N_SUMS = 8
+# Lists shorter than this are not worth a thought.
+_SHORT = 256
+# What to book a pair for one group costs, in steps of a window.
+_BOOKING = 4.0
 
 Index = int | np.int64
 Bins = NDArray[np.int32]
@@ -72,6 +85,12 @@ def _book(to: Bookings, scratch: _Scratch, slot: Index, b: Index, x: float) -> N
     to.sums[slot, b, SQUARES] += x * x
     scratch.unit[slot, b, 0] += 1.0
     scratch.unit[slot, b, 1] += x
+    _touch(scratch, slot, b)
+
+
+@inlined
+def _touch(scratch: _Scratch, slot: Index, b: Index) -> None:
+    """Note that the unit and the query being walked have a pair in this bin."""
     scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
     if b < scratch.query_bin[slot]:
         if scratch.query_bin[slot] == scratch.unit.shape[1]:
@@ -143,6 +162,106 @@ def _close_unit(to: Bookings, scratch: _Scratch) -> None:
                 pairs, total, fresh = pairs + c, total + u, 0.0
 
 
+@inlined
+def _by_windows(
+    start: int, end: int, score: Floats, mask: Masks, epsilon: float, steps: int, pair_cost: float
+) -> bool:
+    """Tell whether windows are cheaper for a list than its pairs one by one.
+
+    Parameters
+    ----------
+    epsilon : float
+        The largest threshold.
+    steps : int
+        Steps of windows that a row costs.
+    pair_cost : float
+        What a pair costs, by itself and for each group it has to be booked for; infinite: windows
+        for all lists.
+    """
+    n = end - start
+    if n < 2 or (n < _SHORT and pair_cost < np.inf):
+        return False
+    members = 0.0
+    for row in range(start, end):
+        bits = mask[row]
+        while bits:
+            bits &= bits - ONE
+            members += 1.0
+    cost = pair_cost * (1.0 + _BOOKING * members / n)
+    return 0.5 * n * cost * n > steps * n and count_close(score, start, end, epsilon) * cost > (
+        steps * n
+    )
+
+
+@kernel
+def _sweep_windows(
+    start: int,
+    end: int,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    item: Ints,
+    own_edges: Floats,
+    center: Floats,
+    to: Bookings,
+    scratch: _Scratch,
+    stop: Stop,
+) -> None:
+    """Add the ``matched`` and ``mirrored`` pairs of one query, group after group."""
+    n_groups, n_bins = own_edges.shape
+    prefix, found = np.empty((end - start + 1, N_PREFIX)), np.empty((2, n_bins, 3))
+    ends = np.empty((2, n_bins), dtype=np.int64)
+    gaps = np.empty((2, end - start if len(to.first_bin) else 0))
+    some, all_ = mask[start], mask[start]
+    for row in range(start, end):
+        some |= mask[row]
+        all_ &= mask[row]
+    for g in range(n_groups):
+        bit = ONE << np.uint64(g)
+        if stop[0] or not (some & ~all_ & bit):
+            continue
+        add_windows(
+            start,
+            end,
+            score,
+            outcome,
+            mask,
+            bit,
+            own_edges[g],
+            center[g],
+            prefix,
+            ends,
+            found,
+            stop,
+        )
+        for side in (UP, DOWN):
+            _book_run(to, scratch, side * n_groups + g, found[side])
+        if len(to.first_bin):
+            nearest_gaps(start, end, score, mask, bit, gaps)
+            for side in (UP, DOWN):
+                for row in range(start, end):
+                    b = np.searchsorted(own_edges[g], gaps[side, row - start])
+                    # A member looks up for its matched pairs; for the other of the two it is down.
+                    mirrored = (side == UP) != ((mask[row] & bit) != 0)
+                    slot = (n_groups if mirrored else 0) + g
+                    if b < n_bins and b < to.first_bin[item[row], slot]:
+                        to.first_bin[item[row], slot] = b
+
+
+@inlined
+def _book_run(to: Bookings, scratch: _Scratch, slot: Index, found: Floats) -> None:
+    """Add what lies between two thresholds, given what lies up to each, to its unit and query."""
+    pairs, total, squares = 0.0, 0.0, 0.0
+    for b in range(len(found)):
+        c = found[b, 0] - pairs
+        if c > 0:
+            to.sums[slot, b, SQUARES] += found[b, 2] - squares
+            scratch.unit[slot, b, 0] += c
+            scratch.unit[slot, b, 1] += found[b, 1] - total
+            _touch(scratch, slot, b)
+            pairs, total, squares = found[b, 0], found[b, 1], found[b, 2]
+
+
 @kernel
 def sweep_both_sides(
     units: Ints,
@@ -154,6 +273,9 @@ def sweep_both_sides(
     edges: Floats,
     local: Bins,
     center: Floats,
+    own_edges: Floats,
+    pair_cost: float,
+    stop: Stop,
     first: int,
     last: int,
     to: Bookings,
@@ -169,13 +291,27 @@ def sweep_both_sides(
     local : int32 array (edge, group)
         The bin of a group that a gap at most this edge, and above the one before, falls in; -1
         beyond the group's largest threshold.
+    own_edges : float64 array (group, bin)
+        The thresholds of each group, ascending.
+    pair_cost : float
+        What it costs to visit a pair, in steps of a window.
+    stop : uint8 array
+        Long lists are left unfinished once it is 1.
     to : Bookings
         Added to.
     """
     n_groups = len(center)
     scratch = _scratch(2 * n_groups, to.sums.shape[1])
+    steps = 2 * n_groups * to.sums.shape[1]
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
+            start, end = starts[q], starts[q + 1]
+            if _by_windows(start, end, score, mask, edges[-1], steps, pair_cost):
+                _sweep_windows(
+                    start, end, score, outcome, mask, item, own_edges, center, to, scratch, stop
+                )
+                _close_query(to, scratch)
+                continue
             for lower in range(starts[q], starts[q + 1]):
                 edge = 0
                 for upper in range(lower + 1, starts[q + 1]):

@@ -53,7 +53,7 @@ def test_the_p_value_counts_the_group_among_the_permutations(rows):
 def test_random_signs_are_given_to_the_sums_of_queries(rows):
     _, log, member, query = rows
     found = placebo(log, member, query, epsilon=0.1, permutations=1, seed=2)
-    dealing, signs = np.random.default_rng(2).spawn(2)
+    dealing, _ = np.random.default_rng(2).spawn(2)
     shuffled = shuffle_within(log.starts, member, dealing)
     lower, upper = close_rows(log, 0.1)
     sign = shuffled[lower].astype(float) - shuffled[upper]
@@ -106,7 +106,8 @@ def test_few_queries_cannot_reject_and_say_so(rows):
     member = ranking.member("1")[log.row]
     found = placebo(log, member, ranking.query_code[log.row], epsilon=0.3, permutations=20)
     assert np.isfinite(found.estimate).all()
-    assert found.n_estimable == 0 and np.isnan(found.rejected)
+    assert found.n_estimable == 0
+    assert np.isnan(found.rejected)
 
 
 def test_a_group_without_pairs_is_not_estimable(rows):

@@ -1,0 +1,235 @@
+"""Sum over the pairs of a long query without visiting them.
+
+The rows whose score lies at most ε above that of a row, or below it, are a run of the sorted query,
+and both ends of the run only move forward as the row does. What a run adds is the difference of two
+sums over the first rows of the query. So the work is rows × thresholds, whatever the number of
+pairs: a list of a million items is no trap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks, Stop
+from mpc_lab.pairing.bits import ONE
+from mpc_lab.pairing.compiling import inlined, kernel
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.stopping import stop_flag
+
+UP, DOWN = 0, 1
+# What is known of the first rows of a query that are not members: how many, Σy and Σy².
+_COUNT, _SUM, _SQUARES = range(3)
+N_PREFIX = 3
+# Rows between two looks at whether to go on, less one.
+_LOOK = (1 << 12) - 1
+
+
+def sums_by_unit(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Floats, Floats]:
+    """Return the pairs of each unit and the sum of their differences, for one group.
+
+    Parameters
+    ----------
+    log : Log
+    member : bool array (row,)
+        Whether the row of the log is in the group.
+    mode : {"matched", "mirrored"}
+    epsilon : float
+        The largest gap.
+    """
+    count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
+    mask = member.astype(np.uint64)
+    side = UP if mode == "matched" else DOWN
+    rows = (log.units, log.starts, log.score, log.outcome, mask)
+    _by_unit(*rows, np.array([epsilon], dtype=np.float64), side, count, total, stop_flag())
+    return count, total
+
+
+@inlined
+def tie_end_of(score: Floats, first: int, end: int) -> int:
+    """Return where the run of rows tied with the first ends."""
+    last = first + 1
+    while last < end and score[last] == score[first]:
+        last += 1
+    return last
+
+
+@inlined
+def end_above(score: Floats, row: int, end: int, epsilon: float, from_: int) -> int:
+    """Return the end of the rows at most ε above a row, not before `from_`."""
+    p = from_
+    while p < end and score[p] - score[row] <= epsilon:
+        p += 1
+    return p
+
+
+@inlined
+def start_below(score: Floats, row: int, end: int, epsilon: float, from_: int) -> int:
+    """Return the start of the rows at most ε below a row, not before `from_`."""
+    p = from_
+    while p < end and score[row] - score[p] > epsilon:
+        p += 1
+    return p
+
+
+@inlined
+def add_up(
+    start: int, end: int, outcome: Floats, mask: Masks, bit: np.uint64, prefix: Floats
+) -> float:
+    """Write what the first rows that are not members come to; return what was taken off outcomes.
+
+    Outcomes are taken from one of their own, so that a large number that all share does not
+    drown what they differ by, and whole numbers stay whole.
+    """
+    off = outcome[(start + end) // 2]
+    prefix[0, :] = 0.0
+    for k in range(end - start):
+        y = outcome[start + k] - off
+        out = (mask[start + k] & bit) == 0
+        prefix[k + 1, _COUNT] = prefix[k, _COUNT] + (1.0 if out else 0.0)
+        prefix[k + 1, _SUM] = prefix[k, _SUM] + (y if out else 0.0)
+        prefix[k + 1, _SQUARES] = prefix[k, _SQUARES] + (y * y if out else 0.0)
+    return off  # type: ignore[no-any-return]
+
+
+@inlined
+def run_sums(prefix: Floats, first: int, last: int, y: float, to: Floats) -> None:
+    """Add the pairs of a member with the other rows of a run: count, Σx and Σx²."""
+    c = prefix[last, _COUNT] - prefix[first, _COUNT]
+    if c > 0:
+        s = prefix[last, _SUM] - prefix[first, _SUM]
+        to[_COUNT] += c
+        to[_SUM] += c * y - s
+        to[_SQUARES] += c * y * y - 2 * y * s + (prefix[last, _SQUARES] - prefix[first, _SQUARES])
+
+
+@kernel
+def add_windows(
+    start: int,
+    end: int,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    bit: np.uint64,
+    edges: Floats,
+    center: float,
+    prefix: Floats,
+    ends: Ints,
+    found: Floats,
+    stop: Stop,
+) -> None:
+    """Sum over the pairs of one query and group up to each threshold.
+
+    Parameters
+    ----------
+    edges : float64 array (threshold,)
+        Ascending.
+    prefix : float64 array (at least one more than there are rows, 3)
+        Overwritten.
+    ends : int64 array (2, threshold)
+        Overwritten.
+    found : float64 array (2, threshold, 3)
+        Overwritten: pairs, Σx and Σx² of ``matched``, then of ``mirrored``.
+    """
+    off = add_up(start, end, outcome, mask, bit, prefix)
+    found[:] = 0.0
+    ends[:] = start
+    tie, tie_end = start, start
+    for i in range(start, end):
+        if i == tie_end:
+            tie, tie_end = i, tie_end_of(score, i, end)
+        if (mask[i] & bit) == 0:
+            continue
+        if (i & _LOOK) == 0 and stop[0]:
+            return
+        y = outcome[i] - off - center
+        for b in range(len(edges)):
+            above = end_above(score, i, end, edges[b], max(ends[UP, b], tie))
+            below = start_below(score, i, tie_end, edges[b], ends[DOWN, b])
+            ends[UP, b], ends[DOWN, b] = above, below
+            run_sums(prefix, tie - start, above - start, y, found[UP, b])
+            run_sums(prefix, below - start, tie_end - start, y, found[DOWN, b])
+
+
+@kernel
+def nearest_gaps(
+    start: int, end: int, score: Floats, mask: Masks, bit: np.uint64, gaps: Floats
+) -> None:
+    """Write the gap from each row to the nearest of the other kind, at or above it and below it.
+
+    Members are one kind, all others the other; infinite where there is none.
+
+    Parameters
+    ----------
+    gaps : float64 array (2, at least the number of rows)
+    """
+    last = np.empty(2)
+    here = np.empty(2, dtype=np.bool_)
+    for side in (UP, DOWN):
+        last[:] = np.nan
+        n = end - start
+        first = 0
+        while first < n:
+            # The k-th row from the end that one looks towards.
+            sign, origin = (-1, end - 1) if side == UP else (1, start)
+            tied = first
+            here[:] = False
+            while tied < n and score[origin + sign * tied] == score[origin + sign * first]:
+                here[1 if mask[origin + sign * tied] & bit else 0] = True
+                tied += 1
+            for k in range(first, tied):
+                row = origin + sign * k
+                other = 0 if mask[row] & bit else 1
+                gap = abs(score[row] - last[other])
+                gaps[side, row - start] = 0.0 if here[other] else (np.inf if gap != gap else gap)
+            for kind in range(2):
+                if here[kind]:
+                    last[kind] = score[origin + sign * first]
+            first = tied
+
+
+@inlined
+def count_close(score: Floats, start: int, end: int, epsilon: float) -> int:
+    """Return how many two rows of a query lie at most ε apart, whatever their groups."""
+    count, p = 0, start
+    for row in range(start, end):
+        p = end_above(score, row, end, epsilon, max(p, row + 1))
+        count += p - row - 1
+    return count
+
+
+@kernel
+def _by_unit(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    edges: Floats,
+    side: int,
+    count: Floats,
+    total: Floats,
+    stop: Stop,
+) -> None:
+    longest = 0
+    for q in range(len(starts) - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+    prefix, found = np.empty((longest + 1, N_PREFIX)), np.empty((2, 1, 3))
+    ends = np.empty((2, 1), dtype=np.int64)
+    for unit in range(len(units) - 1):
+        for q in range(units[unit], units[unit + 1]):
+            add_windows(
+                starts[q],
+                starts[q + 1],
+                score,
+                outcome,
+                mask,
+                ONE,
+                edges,
+                0.0,
+                prefix,
+                ends,
+                found,
+                stop,
+            )
+            count[unit] += found[side, 0, _COUNT]
+            total[unit] += found[side, 0, _SUM]
