@@ -193,7 +193,8 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
             np.stack([headline.all_pairs for headline, _ in chosen]),
             correlations,
         ),
-        assemble.attributes(plan, source.ranking),
+        assemble.attributes(plan, source.ranking)
+        | {"dyads_once": int(any(part.dyads_once for part in own))},
         ranking=source.ranking,
         scores=partial(_scores, plan, source.ranking),
         cross=cross,

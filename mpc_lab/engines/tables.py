@@ -12,6 +12,7 @@ from mpc_lab.engines.sources import MemorySource
 from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.rows import pair_rows
+from mpc_lab.pairing.windows import sums_by_unit
 from mpc_lab.scoring import Rule
 
 _UNITS_AT_ONCE = 1 << 16
@@ -49,7 +50,12 @@ def unit_sums(
 def _of_cell(log: Log, group: int, mode: str, epsilon: float) -> UnitSums:
     bit = np.uint64(1) << np.uint64(group % 64)
     member = np.asarray(log.masks[group // 64] & bit != 0)
-    i, j = pair_rows(log, member, mode, epsilon if epsilon >= 0 else NO_THRESHOLD)
+    epsilon = epsilon if epsilon >= 0 else NO_THRESHOLD
+    if mode != "adjacent":
+        pairs, sums = sums_by_unit(log, member, mode, epsilon)
+        some = np.flatnonzero(pairs)
+        return UnitSums(some, pairs[some], sums[some])
+    i, j = pair_rows(log, member, mode, epsilon)
     d = log.outcome[i] - log.outcome[j]
     unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
     first = np.flatnonzero(np.diff(unit, prepend=-1))

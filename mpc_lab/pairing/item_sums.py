@@ -88,9 +88,7 @@ def sums_of_group(
     items = np.zeros((len(counts), len(edges), N_SUMS))
     dyads = np.zeros((len(counts), len(edges), N_SUMS))
     for share in range(shares):
-        listed = list_entries(
-            log, word, bit, edges, center, ordinary, lists.flags, share, shares
-        )
+        listed = list_entries(log, word, bit, edges, center, ordinary, lists.flags, share, shares)
         if lists.any:
             added = book_long_lists(
                 log, word, bit, edges, center, lists, items[:2], dyads[:2], share, shares

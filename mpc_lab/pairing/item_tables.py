@@ -16,6 +16,8 @@ from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.pairing.rows import pair_rows
 
 _KEYS_AT_ONCE = 1 << 17
+# Every two items that met are kept, one group at a time.
+MOST_KEPT = 50_000_000
 
 
 class Table(NamedTuple):

@@ -161,7 +161,14 @@ class _List(NamedTuple):
 
 @inlined
 def _look(
-    here: _List, row: int, tie: int, tie_end: int, up: bool, inside: bool, y: float, ends: Ints,
+    here: _List,
+    row: int,
+    tie: int,
+    tie_end: int,
+    up: bool,
+    inside: bool,
+    y: float,
+    ends: Ints,
     held: Floats,
 ) -> None:
     """Write the pairs of a row, their Σx and Σx² in each bin, looking up or down."""

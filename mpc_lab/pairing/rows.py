@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing import reach
 from mpc_lab.pairing.arrays import Flags, Floats, Ints
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.windows import sums_by_unit
 
 
 def pair_rows(
@@ -43,8 +46,12 @@ def pair_rows(
     if mode == "adjacent":
         return _neighbours(log, member, epsilon, int(starts[0]), int(starts[-1]))
     if count is None:
-        nothing = np.empty(0, dtype=np.int64)
-        count = _list(starts, log.score, member, mode == "matched", epsilon, nothing, nothing)
+        count = int(sums_by_unit(log, member, mode, epsilon)[0][first:last].sum())
+    if count > reach.MOST_LISTED:
+        raise MpcError(
+            f"{count:,} pairs have a gap of at most {epsilon:.4g}, and at most "
+            f"{reach.MOST_LISTED:,} can be listed; ask for smaller gaps."
+        )
     i, j = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     _list(starts, log.score, member, mode == "matched", epsilon, i, j)
     return i, j
@@ -68,8 +75,8 @@ def _list(
     epsilon: float,
     i: Ints,
     j: Ints,
-) -> int:
-    """Count the pairs and, where the arrays have room for them, write them down."""
+) -> None:
+    """Write the pairs down; the arrays have room for all of them."""
     n = 0
     for q in range(len(starts) - 1):
         for lower in range(starts[q], starts[q + 1]):
@@ -79,8 +86,6 @@ def _list(
                     break
                 if member[lower] == member[upper] or (member[lower] != matched and gap > 0):
                     continue
-                if n < len(i):
-                    i[n] = lower if member[lower] else upper
-                    j[n] = upper if member[lower] else lower
+                i[n] = lower if member[lower] else upper
+                j[n] = upper if member[lower] else lower
                 n += 1
-    return n

@@ -1,9 +1,9 @@
 """One pass over a log adds up the sums of all groups and all thresholds; no pair is listed.
 
-The pairs of an ordinary list are visited one by one; a long list is swept by windows, whichever is
-cheaper, with the same sums. Gaps are sorted into bins. What a unit adds to a sum of squares up to a threshold changes only at
-bins in which the unit has a pair, so the change is booked there and bins are cumulated at the end.
-A *slot* is one group under one pairing mode.
+The pairs of an ordinary list are visited one by one, those of a long list by windows, whichever
+is cheaper; the sums are the same. Gaps are sorted into bins. What a unit adds to a sum of squares
+up to a threshold changes only at bins in which the unit has a pair, so the change is booked there
+and bins are cumulated at the end. A *slot* is one group under one pairing mode.
 """
 
 from __future__ import annotations

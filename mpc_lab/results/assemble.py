@@ -151,7 +151,10 @@ def curve(
         cells["band_low"] = np.stack([low for low, _ in bands])
         cells["band_high"] = np.stack([high for _, high in bands])
     named = {name: _by_group(plan, values) for name, values in cells.items()}
-    attrs: dict[str, Any] = {"level": plan.level}
+    attrs: dict[str, Any] = {
+        "level": plan.level,
+        "dyads_once": int(any(moments.dyads_once for moments in on_grid)),
+    }
     if cross is not None:
         attrs["left_out_of_band"] = json.dumps(_left_out(plan, grid, named["band_low"]))
     return curve_dataset(plan.groups, grid, plan.rule_labels, plan.pairing_modes, named, attrs)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results import rows as _rows
-from mpc_lab.results.cell_pairs import CellRows, inference_options, open_cell
+from mpc_lab.results.cell_pairs import CellRows, Floats, inference_options, open_cell
 from mpc_lab.results.variables import HEADLINE_DIMS
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def bootstrap(audit: Audit, draws: int = 201, seed: int | None = None) -> xr.Dat
             cell = CellRows(ranking, logged, ranking.member(group)[logged.row], logged=True)
         else:
             cell = open_cell(audit, "bootstrap", group, rule, mode)
-        pairs = cell.pairs(mode, epsilon)
-        counts[:, k] = np.bincount(pairs.query, minlength=ranking.n_units)
-        sums[:, k] = np.bincount(pairs.query, pairs.d, minlength=ranking.n_units)
+        counts[:, k], sums[:, k] = _unit_sums(cell, mode, epsilon)
     _, level, own_seed = inference_options(audit)
     seed = own_seed if seed is None else seed
     found = resample(counts, sums, draws=draws, level=level, seed=seed)
@@ -80,3 +78,14 @@ def bootstrap(audit: Audit, draws: int = 201, seed: int | None = None) -> xr.Dat
     }
     attrs = {"draws": draws, "seed": seed, "level": level}
     return xr.Dataset(variables, coords=labels, attrs=attrs)
+
+
+def _unit_sums(cell: CellRows, mode: str, epsilon: float) -> tuple[Floats, Floats]:
+    """Return pairs and sums of differences of every unit, without listing more than neighbours."""
+    from mpc_lab.pairing.windows import sums_by_unit
+
+    if mode != "adjacent":
+        return sums_by_unit(cell.log, cell.member, mode, epsilon)
+    pairs, units = cell.pairs(mode, epsilon), cell.ranking.n_units
+    counts = np.bincount(pairs.query, minlength=units).astype(np.float64)
+    return counts, np.bincount(pairs.query, pairs.d, minlength=units)

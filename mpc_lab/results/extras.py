@@ -32,12 +32,19 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
 
     Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log.
     """
-    from mpc_lab.pairing.item_tables import tables_of_group
+    from mpc_lab.pairing.item_tables import MOST_KEPT, tables_of_group
 
     ranking = need_rows(audit, "save(items=True)")
     if ranking.item_code is None:
         raise MpcError(
             "items=True saves sums of items, but this ranking has none: name its item column."
+        )
+    most = most_pairs(audit)
+    if most > MOST_KEPT:
+        raise MpcError(
+            f"items=True saves the sums of every two items that met, at most {MOST_KEPT:,} pairs "
+            f"of a group, but a group has {most:,} up to the largest epsilon; save without items, "
+            "or audit with a shorter epsilon=[…]."
         )
     names = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
     rows: dict[str, list[dict[str, NDArray[Any]]]] = {"items": [], "dyads": []}
@@ -51,6 +58,11 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
                 for kind, table in zip(rows, tables, strict=True):
                     rows[kind].append(_columns(table, rule, mode, group))
     return {kind: _joined(parts, names) for kind, parts in rows.items()}
+
+
+def most_pairs(audit: Audit) -> int:
+    """Return the pairs of the cell that has the most, up to the largest threshold."""
+    return max(int(moments.pairs.max(initial=0)) for moments in moments_by_rule(audit))
 
 
 def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:

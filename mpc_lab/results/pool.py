@@ -19,7 +19,7 @@ from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.extras import item_tables
+from mpc_lab.results.extras import item_tables, most_pairs
 from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.pooled_sums import (
@@ -218,11 +218,18 @@ def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
     for audit in audits:
         if {"items", "dyads"} <= set(audit.extras):
             found.append(dict(audit.extras))
-        elif audit.ranking is not None and audit.ranking.item_code is not None:
+        elif _items_can_be_kept(audit):
             found.append(item_tables(audit))
         else:
             return None
     return found
+
+
+def _items_can_be_kept(audit: Audit) -> bool:
+    from mpc_lab.pairing.item_tables import MOST_KEPT
+
+    known = audit.ranking is not None and audit.ranking.item_code is not None
+    return known and most_pairs(audit) <= MOST_KEPT
 
 
 def _plan(

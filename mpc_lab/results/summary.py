@@ -242,6 +242,11 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
     if any(part.rule == "calibrated" for part in parts):
         yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
+    if options.get("dyads_once"):
+        yield (
+            "Some lists have so many pairs that they were summed without looking at each: in the "
+            "item variance two items that meet more than once there count as meeting anew."
+        )
     if options.get("n_dropped"):
         yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
 
