@@ -44,7 +44,7 @@ def sign_flip_p(sums: FloatArray, a: float, rng: np.random.Generator) -> float:
     sums = np.asarray(sums, dtype=np.float64)
     sums = sums[sums != 0]
     if len(sums) > _MOST_SUMS:
-        sums = np.bincount(np.arange(len(sums)) % _MOST_SUMS, sums)
+        sums = np.asarray(np.bincount(np.arange(len(sums)) % _MOST_SUMS, sums), dtype=np.float64)
     # Of 2ⁿ signs two are as far from 0 as any.
     if 2.0 ** (1 - len(sums)) > a:
         return float("nan")

@@ -51,10 +51,8 @@ class Entries(NamedTuple):
 
 def joined(single: Entries, several: Entries) -> Entries:
     """Return entries that are one pair each together with others, in the order of units."""
-    both = Entries(
-        *(np.concatenate(parts) for parts in zip(single[:5], several[:5], strict=True)),
-        np.concatenate([np.ones(len(single.x)), several.pairs]),
-    )
+    ones = single._replace(pairs=np.ones(len(single.x)))
+    both = Entries(*(np.concatenate(parts) for parts in zip(ones, several, strict=True)))
     return both.taken(stable_order(both.unit))
 
 
@@ -101,14 +99,14 @@ def list_entries(
     """
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.item)
     skip = np.zeros(len(log.starts) - 1, dtype=np.bool_) if skip is None else skip
-    how = (skip, np.uint64(group), edges, center, int(log.item.max(initial=0)) + 1, share, shares)
+    how = (np.uint64(group), edges, center, int(log.item.max(initial=0)) + 1, share, shares)
     if shares > 1:
         counted = tuple(_places(0, 0) for _ in range(2))
-        _list_both_sides(*rows, *how, *counted)
+        _list_both_sides(*rows, skip, *how, *counted)
         places = [_places(*places.n) for places in counted]
     else:
         places = [_places(2 * count, count) for count in counts]
-    _list_both_sides(*rows, *how, *places)
+    _list_both_sides(*rows, skip, *how, *places)
     return [(place.items, place.dyads) for place in places]
 
 

@@ -104,16 +104,39 @@ def book_long_lists(
         Of ``matched`` and of ``mirrored``.
     """
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.item)
-    how = (ONE << np.uint64(group), edges, center, lists.flags, lists.alone, share, shares)
+    bit = ONE << np.uint64(group)
+
+    def book(items: Floats, dyads: Floats, to: list[Entries]) -> list[int]:
+        written = np.zeros(2, dtype=np.int64)
+        _book(
+            *rows,
+            bit,
+            edges,
+            center,
+            lists.flags,
+            lists.alone,
+            share,
+            shares,
+            items,
+            dyads,
+            to[0],
+            to[1],
+            written,
+            stop_flag(),
+        )
+        return [int(n) for n in written]
+
+    def room_for(numbers: list[int]) -> list[Entries]:
+        return [empty_entries(n, weighted=True) for n in numbers]
+
     nothing = np.zeros((0, *items.shape[1:]))
-    booked = (items, dyads) if share == 0 else (nothing, nothing)
-    room = np.zeros(2, dtype=np.int64)
-    if lists.recurring:
-        none = (empty_entries(0, weighted=True), empty_entries(0, weighted=True))
-        _book(*rows, *how, nothing, nothing, *none, room, stop_flag())
-    to = tuple(empty_entries(int(n), weighted=True) for n in room)
-    _book(*rows, *how, *booked, *to, np.zeros(2, dtype=np.int64), stop_flag())
-    return list(to)
+    # Where no item recurs there is no entry; else entries are counted before they are written.
+    room = room_for(book(nothing, nothing, room_for([0, 0])) if lists.recurring else [0, 0])
+    if share == 0:
+        book(items, dyads, room)
+    else:
+        book(nothing, nothing, room)
+    return room
 
 
 @kernel

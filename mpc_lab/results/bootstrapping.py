@@ -88,4 +88,4 @@ def _unit_sums(cell: CellRows, mode: str, epsilon: float) -> tuple[Floats, Float
         return sums_by_unit(cell.log, cell.member, mode, epsilon)
     pairs, units = cell.pairs(mode, epsilon), cell.ranking.n_units
     counts = np.bincount(pairs.query, minlength=units).astype(np.float64)
-    return counts, np.bincount(pairs.query, pairs.d, minlength=units)
+    return counts, np.asarray(np.bincount(pairs.query, pairs.d, minlength=units), dtype=np.float64)
