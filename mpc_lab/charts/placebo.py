@@ -78,11 +78,13 @@ def _under(rule: str) -> str:
 
 def _rejected(found: xr.Dataset, level: float) -> str:
     share, audited = float(found["placebo_rejected"]), float(found["placebo_rejected_as_audited"])
+    by_query = float(found["placebo_rejected_by_query"])
     if not math.isfinite(share):
         return ""
     return (
         f"At {percent(1 - level)} the test of a placebo rejects {percent(round(share, 3))} of "
-        f"them, with the audit's own standard errors {percent(round(audited, 3))}"
+        f"them; the audit's own standard errors {percent(round(audited, 3))}, those over queries "
+        f"{percent(round(by_query, 3))}"
     )
 
 

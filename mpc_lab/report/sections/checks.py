@@ -85,12 +85,14 @@ def _balance(context: Context) -> str:
     how = (
         f"Placebos: the same group with its members dealt out anew inside each query, {_PLACEBOS} "
         "times. About "
-        f"{percent(round(1 - level, 4))} of them should be rejected; many more would say that the "
-        "intervals are too narrow. The last column is the rank of the group itself among its "
-        "placebos, in both orders together. Few effective items say that the finding is about few "
-        "items."
+        f"{percent(round(1 - level, 4))} of them should be rejected by their own test, which "
+        "gives random signs to the sums of queries; many more would say that groups without "
+        "meaning do not centre on 0. Where the audit's own standard errors reject many more, its "
+        "intervals are too narrow. The p-value is the rank of the group itself among its placebos, "
+        "in both orders together. Few effective items say that the finding is about few items."
     )
-    heads = [Head("Group", True), Head("Placebos rejected"), Head("Mean of placebos")]
+    heads = [Head("Group", True), Head("Placebos rejected"), Head("as audited")]
+    heads += [Head("Mean of placebos")]
     heads += [Head("Group itself"), Head("<i>p</i> among placebos")]
     heads += [Head("Effective queries"), Head("Effective items, group"), Head("others")]
     rows = [_balance_row(found.sel(group=name), name) for name in names]
@@ -111,8 +113,10 @@ def _balance(context: Context) -> str:
 
 
 def _balance_row(one: xr.Dataset, name: str) -> list[str]:
-    rejected = float(one["placebo_rejected"])
-    row = [label(name), words(percent(round(rejected, 4))) if math.isfinite(rejected) else "–"]
+    row = [label(name)]
+    for key in ("placebo_rejected", "placebo_rejected_as_audited"):
+        rejected = float(one[key])
+        row.append(words(percent(round(rejected, 4))) if math.isfinite(rejected) else "–")
     row += [signed(float(one[key]), 3) for key in ("placebo_mean", "placebo_observed")]
     row += [probability(float(one["placebo_observed_p_value"]))]
     row += [_effective(float(one["effective_queries"]))]
