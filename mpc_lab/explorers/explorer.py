@@ -11,7 +11,6 @@ import traitlets
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.pieces import Beacon, ErrorBox, column, controls_row
-from mpc_lab.explorers.shared import SharedControls
 from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
 
 if TYPE_CHECKING:
@@ -81,6 +80,8 @@ class Explorer(CellTraits):
 
     def shared_controls(self) -> Sequence[widgets.Widget]:
         """Return the controls of the shared traits, for a tab that stands alone."""
+        from mpc_lab.explorers.shared import SharedControls
+
         return (SharedControls(self.state, self.unused).widget,)
 
     def controls(self) -> Sequence[widgets.Widget]:
@@ -150,7 +151,7 @@ class Explorer(CellTraits):
         return list(self.traits(redraw=True))
 
     def _key(self) -> tuple[Any, ...]:
-        return tuple(getattr(self.state, name) for name in SHARED)
+        return tuple(getattr(self.state, name) for name in SHARED if name not in self.unused)
 
     def _give(self, change: Any) -> None:
         setattr(self.state, change["name"], change["new"])
@@ -179,10 +180,12 @@ class Explorer(CellTraits):
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        from mpc_lab.explorers.static import static_html
+        from mpc_lab.explorers.static import pictures_html, words_html
 
-        display(HTML(static_html(self.audit)))  # type: ignore[no-untyped-call]
+        # The words are there at once; the pictures, for a page without a kernel, come last.
+        display(HTML(words_html(self.audit)))  # type: ignore[no-untyped-call]
         display(self.widget)  # type: ignore[no-untyped-call]
+        display(HTML(pictures_html(self.audit)))  # type: ignore[no-untyped-call]
 
 
 def needs_rows(audit: Audit, what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,7 @@ import pandas as pd
 import traitlets
 
 from mpc_lab.charts.theme import AnyChart
-
-# The library announces itself to every chart of the page, those that came before it too.
-_ANNOUNCE = """
-globalThis.__mpcLabVega ??= {};
-globalThis.__mpcLabVega.embed ??= vegaEmbed;
-globalThis.__mpcLabVega.arrived?.();
-export default { render() {} };
-"""
+from mpc_lab.explorers.library import send_library
 
 
 class LiveChart(anywidget.AnyWidget):
@@ -60,7 +52,7 @@ class LiveChart(anywidget.AnyWidget):
     _params = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **options: Any) -> None:
-        _library()
+        send_library()
         super().__init__(**options)
 
     def show(self, chart: AnyChart) -> None:
@@ -178,27 +170,3 @@ def _text(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return value.item()
-
-
-class _Library(anywidget.AnyWidget):
-    """Vega, Vega-Lite and Vega-Embed; sent to the page once for all charts of a kernel."""
-
-    def __init__(self, code: str) -> None:
-        self._esm = code
-        super().__init__()
-
-
-_loaded: list[_Library] = []
-
-
-def _library() -> _Library:
-    if not _loaded or _loaded[0].comm is None:
-        _loaded[:] = [_Library(_bundle())]
-    return _loaded[0]
-
-
-@cache
-def _bundle() -> str:
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle(_ANNOUNCE))

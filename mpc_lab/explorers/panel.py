@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ipywidgets as widgets
 import traitlets
 
 from mpc_lab.errors import near_match
-from mpc_lab.explorers.boost import BoostExplorer
-from mpc_lab.explorers.calibration import CalibrationExplorer
-from mpc_lab.explorers.checks import ChecksExplorer
-from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
-from mpc_lab.explorers.groups import GroupsExplorer
-from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.pieces import Note
-from mpc_lab.explorers.readings import signed_numbers
-from mpc_lab.explorers.rivals import RivalsExplorer
-from mpc_lab.explorers.shared import SharedControls
 from mpc_lab.results.summary import reading
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-TABS: tuple[type[Explorer], ...] = (
-    GroupsExplorer,
-    EpsilonExplorer,
-    BoostExplorer,
-    PairsExplorer,
-    CalibrationExplorer,
-    RivalsExplorer,
-    ChecksExplorer,
-)
+# Known before the tabs are loaded: a tab may be asked for by name while nothing is drawn yet.
+NAMES = ("Groups", "Epsilon", "Boost", "Pairs", "Calibration", "Rivals", "Checks")
 _SENTENCES = 3
 
 
@@ -49,8 +34,6 @@ class AuditExplorer(Explorer):
 
     Attributes
     ----------
-    tabs : dict of Explorer
-        The tabs by their names.
     tab : str
         The name of the one that is shown.
 
@@ -71,22 +54,29 @@ class AuditExplorer(Explorer):
         super().__init__(audit, **start)
 
     def prepare(self) -> None:
-        """Make the tabs, all hidden; each makes its content when it is first shown."""
-        self.tabs: dict[str, Explorer] = {
-            kind.title: kind(self.audit, state=self.state, visible=False) for kind in TABS
-        }
-        self.tab = TABS[0].title
+        """Start with the first tab."""
+        self.tab = NAMES[0]
+
+    @cached_property
+    def tabs(self) -> dict[str, Explorer]:
+        """The tabs by their names, all hidden; each makes its content when it is first shown."""
+        # With the tabs comes the chart library, for which the finding in words does not wait.
+        from mpc_lab.explorers.tabs import TABS
+
+        return {kind.title: kind(self.audit, state=self.state, visible=False) for kind in TABS}
 
     @traitlets.validate("tab")
     def _check_tab(self, proposal: Any) -> str:
-        if proposal["value"] not in self.tabs:
-            raise traitlets.TraitError(
-                f"There is no tab {proposal['value']!r}.{near_match(proposal['value'], self.tabs)}"
-            )
-        return str(proposal["value"])
+        name = str(proposal["value"])
+        if name not in NAMES:
+            raise traitlets.TraitError(f"There is no tab {name!r}.{near_match(name, NAMES)}")
+        return name
 
     def shared_controls(self) -> Sequence[widgets.Widget]:
         """Return the finding and the controls that all tabs share."""
+        from mpc_lab.explorers.readings import signed_numbers
+        from mpc_lab.explorers.shared import SharedControls
+
         self._shared = SharedControls(self.state)
         found = reading(self.audit).findings
         words = found[:_SENTENCES]

@@ -136,10 +136,11 @@ def test_an_error_in_one_tab_leaves_the_other_alone(audit):
     assert good.seen[-1][0] == "2"
 
 
-def test_display_shows_the_static_form_before_the_live_one(audit, monkeypatch):
+def test_display_shows_the_words_then_the_live_form_then_the_pictures(audit, monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     tab = Tab(audit)
     tab._ipython_display_()
-    assert "mpc-static" in shown[0].data
+    assert 'class="mpc-static"' in shown[0].data
     assert shown[1] is tab.widget
+    assert 'class="mpc-static"' in shown[2].data

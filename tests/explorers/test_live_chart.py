@@ -9,6 +9,7 @@ import pytest
 from audits import HOSTILE, example_audit, hostile_audit
 
 from mpc_lab import charts
+from mpc_lab.explorers.library import kept_script, send_library
 from mpc_lab.explorers.live_chart import LiveChart, structure
 
 audit = pytest.fixture(scope="module")(example_audit)
@@ -103,12 +104,31 @@ def test_parameters_are_kept_by_name():
 
 
 def test_the_library_is_one_for_all_charts():
-    from mpc_lab.explorers.live_chart import _library
+    LiveChart()
+    first = send_library()
+    LiveChart()
+    assert send_library() is first
 
-    LiveChart()
-    first = _library()
-    LiveChart()
-    assert _library() is first
+
+def test_the_library_is_made_once_and_kept(tmp_path, monkeypatch):
+    made = kept_script(tmp_path / "new")
+    assert "__mpcLabVega" in made
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: pytest.fail("made again"))
+    assert kept_script(tmp_path / "new") == made
+
+
+def test_a_library_that_was_cut_short_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "whole")
+    kept_script(tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_text("who", "utf-8")
+    assert kept_script(tmp_path) == "whole"
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "whole")
+    (tmp_path / "file").write_text("", "utf-8")
+    assert kept_script(tmp_path / "file" / "below") == "whole"
 
 
 def test_names_from_data_are_in_the_data_alone():

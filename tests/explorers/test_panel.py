@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import traitlets
 from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
 
 from mpc_lab.explorers import AuditExplorer
-from mpc_lab.explorers.panel import TABS
+from mpc_lab.explorers.panel import NAMES
 from mpc_lab.explorers.shared import SharedControls
 from mpc_lab.explorers.state import AuditState
+from mpc_lab.explorers.tabs import TABS
 
 audit = pytest.fixture(scope="module")(example_audit)
 
@@ -40,6 +44,26 @@ def test_every_tab_draws_groups_of_strange_names(kind):
     explorer = shown(hostile_audit(), tab=kind.title, group=HOSTILE[0])
     explorer.group = HOSTILE[1]
     assert explorer.tabs[kind.title].error == ""
+
+
+def test_the_panel_knows_its_tabs_by_name():
+    assert tuple(kind.title for kind in TABS) == NAMES
+
+
+def test_the_chart_library_is_not_loaded_before_the_words_can_show():
+    code = """
+import sys
+import mpc_lab as mpc
+audit = mpc.audit(mpc.datasets.synthetic(queries=300), progress=False)
+explorer = audit.explore(tab="Boost")
+from mpc_lab.explorers.static import words_html
+assert "mpc-static" in words_html(audit)
+print(*(name for name in ("altair", "vl_convert", "statsmodels") if name in sys.modules))
+_ = explorer.widget
+print("statsmodels" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split("\n")[:2] == ["", "False"], done.stderr
 
 
 def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
