@@ -168,14 +168,27 @@ def _by_name(columns: list[_Column]) -> dict[str, _Column]:
         if (points := _points(role, column)) > 0
     ]
     found: dict[str, _Column] = {}
-    # Last those of a query: whether a column can be one depends on which the query is.
-    claims.sort(key=lambda claim: (claim[3] not in _OF_A_QUERY, *claim[:3]), reverse=True)
+    # The query first, and last what belongs to it: the others depend on which it is.
+    claims.sort(
+        key=lambda claim: (claim[3] == "query", claim[3] not in _OF_A_QUERY, *claim[:3]),
+        reverse=True,
+    )
     for _, _, _, role, column in claims:
         if role in found or any(column is other for other in found.values()):
             continue
-        if role not in _OF_A_QUERY or _encloses(found.get("query"), column):
+        if _can_be(role, column, found.get("query")):
             found[role] = column
     return found
+
+
+def _can_be(role: str, column: _Column, query: _Column | None) -> bool:
+    """Whether a part that is tied to the query, or must differ inside it, fits with it."""
+    if role in _OF_A_QUERY:
+        return _encloses(query, column)
+    if role == "group" and query is not None and query.values.duplicated().any():
+        # A label that all rows of a query share leaves nobody to be compared with.
+        return not _encloses(query, column)
+    return True
 
 
 def _points(role: str, column: _Column) -> float:
@@ -184,6 +197,8 @@ def _points(role: str, column: _Column) -> float:
     known = _WORDS[role]
     if not telling or (role == "outcome" and _OF_A_MODEL.intersection(words)):
         return 0.0
+    if role == "group" and len(telling) > 1 and telling[0] in _WORDS["query"]:
+        return 0.0  # the type of a query, the gender of a user
     joined, head = "".join(telling), telling[-1].removesuffix("id")
     if role == "score" and _OF_A_MODEL.intersection(words):
         match, points = "score", _EXACT

@@ -126,3 +126,10 @@ def test_no_column_plays_two_parts():
 def test_columns_may_have_any_name():
     frame = pd.DataFrame({0: [1, 2], ("score", 1): [0.5, 0.7], "<script>": ["a", "b"]})
     assert given(frame) == {"score": ("score", 1)}
+
+
+def test_a_label_that_all_rows_of_a_query_share_is_a_segment_and_no_group():
+    log = {"query": [1, 1, 2, 2], "query_type": ["x", "x", "y", "y"], "new": [True, False] * 2}
+    assert given(log) == {"query": "query", "segment": "query_type", "outcome": "new"}
+    log["clicked"] = [1, 0, 0, 1]
+    assert guess_columns(log)["group"] == ["new"]

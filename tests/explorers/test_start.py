@@ -1,0 +1,449 @@
+"""The way from a log to an explorer: rows, columns, problems, run; nothing chosen is lost."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import traitlets
+
+import mpc_lab as mpc
+from mpc_lab.engines.progress import progress_told_to
+from mpc_lab.explorers.problems import MOST_SHOWN, can_run, find_problems, readable
+from mpc_lab.explorers.sources import frames_in, read_path, read_upload
+from mpc_lab.explorers.start import Start, start
+from mpc_lab.explorers.start_html import preview_html, problems_html
+from mpc_lab.explorers.start_state import StartState, code_of
+
+COLUMNS = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
+SCRIPT = "<script>alert(1)</script>"
+
+
+def log(**changes):
+    made = {
+        "q": [1, 1, 2, 2],
+        "s": [0.4, 0.3, 0.2, 0.1],
+        "y": [1, 0, 1, 0],
+        "g": ["a", "b", "a", "b"],
+    }
+    return {**made, **changes}
+
+
+def found(frame, **columns):
+    problems = find_problems(frame, {**COLUMNS, **columns})
+    return [(one.role, one.kind, one.rows, one.values) for one in problems]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mpc.datasets.synthetic(queries=300).to_frame()
+
+
+# Problems -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_sound_log_has_no_problems_in_any_table(make):
+    assert found(make(log())) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"s": ["0.4", "n/a", "0.2", "0.1"]}, ("score", "drop", (1,), ("n/a",))),
+        ({"y": [1, None, 0, 1]}, ("outcome", "drop", (1,), ("(missing)",))),
+        ({"y": [1, float("inf"), 0, 1]}, ("outcome", "drop", (1,), ("inf",))),
+        ({"q": ["a", "a", "b", None]}, ("query", "drop", (3,), ("(missing)",))),
+        ({"s": ["1", " ", "2", "3"]}, ("score", "drop", (1,), (" ",))),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_listed_with_its_value(changes, problem):
+    assert found(log(**changes)) == [problem]
+
+
+def test_positions_must_be_whole_and_differ_inside_a_query():
+    frame = log(q=[1] * 4, p=[1, 1, 0, 2.5])
+    assert found(frame, position="p") == [
+        ("position", "stop", (0, 1), ("1 (query 1)", "1 (query 1)")),
+        ("position", "drop", (2, 3), ("0", "2.5")),
+    ]
+
+
+def test_an_item_stands_once_in_a_query():
+    assert found(log(i=["x", "x", "x", SCRIPT]), item="i") == [
+        ("item", "stop", (0, 1), ("x (query 1)", "x (query 1)"))
+    ]
+
+
+@pytest.mark.parametrize("role", ["unit", "segment"])
+def test_a_query_lies_in_one_unit_and_segment(role):
+    frame = log(u=["x", "y", "z", "z"])
+    assert found(frame, **{role: "u"}) == [(role, "stop", (1,), ("y (query 1)",))]
+
+
+def test_rows_that_are_left_out_do_not_count_as_repeated():
+    frame = log(i=["x", "x", "y", "z"], s=[0.4, None, 0.2, 0.1])
+    assert [one[:2] for one in found(frame, item="i")] == [("score", "drop")]
+
+
+def test_a_query_of_several_columns_is_checked_whole():
+    frame = log(q=[1, 1, 1, 1], d=[1, 1, 2, 2], i=["x", "y", "x", "y"])
+    assert found(frame, query=["q", "d"], item="i") == []
+    assert found(frame, item="i")[0][:2] == ("item", "stop")
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns", "words"),
+    [
+        ({}, {"group": None}, "Choose the column that holds the group"),
+        ({"q": [1, 2, 3, 4]}, {}, "Every query has one row only"),
+        ({"g": ["a"] * 4}, {}, "Every row is in group 'a'"),
+        ({"g": ["", None, "", ""]}, {}, "No row has a label"),
+        ({"g": [1, "1", 2, 2]}, {}, "two labels with one name"),
+        ({"g": [1, 2, 1, 2]}, {"group_sep": "|"}, "must hold text to be split"),
+        ({"s": [None] * 4}, {}, "Every row has a problem"),
+        ({"q": [], "s": [], "y": [], "g": []}, {}, "The table has no rows"),
+    ],
+)
+def test_what_concerns_the_whole_column_stops_the_audit(changes, columns, words):
+    problems = find_problems(log(**changes), {**COLUMNS, **columns})
+    assert words in problems[0].sentence
+    assert not can_run(problems, leave_out=True)
+
+
+def test_no_more_than_twenty_rows_are_listed_and_the_rest_counted():
+    many = {name: np.resize(values, 100) for name, values in log().items()}
+    many["y"] = np.where(np.arange(100) < 90, np.nan, 1.0)
+    problem = find_problems(many, COLUMNS)[0]
+    assert (len(problem.rows), problem.count, problem.more) == (MOST_SHOWN, 90, 70)
+    assert "and 70 rows more" in problems_html([problem], many, COLUMNS, leave_out=False)
+
+
+def test_what_every_problem_lists_is_what_a_ranking_refuses():
+    for changes in ({"s": ["0.4", "n/a", "0.2", "0.1"]}, {"y": [1, None, 0, 1]}):
+        assert not can_run(find_problems(log(**changes), COLUMNS), leave_out=False)
+        with pytest.raises(mpc.MpcError, match="must"):
+            mpc.Ranking(log(**changes), **COLUMNS)
+
+
+def test_a_column_with_two_parts_is_noted_and_stops_nothing():
+    problems = find_problems(log(), {**COLUMNS, "score": "y"})
+    assert [(one.role, one.kind) for one in problems] == [("outcome", "note")]
+    assert can_run(problems, leave_out=False)
+
+
+def test_numbers_written_as_text_are_read():
+    frame = log(s=["0.4", " 0.3", "2e-1", "0.1"])
+    assert find_problems(frame, COLUMNS) == []
+    read = readable(frame, COLUMNS, leave_out=False)
+    assert read["s"].tolist() == [0.4, 0.3, 0.2, 0.1]
+
+
+def test_rows_that_cannot_be_read_are_left_out_when_asked():
+    frame = log(s=["0.4", "n/a", "inf", "0.1"], p=[1, 2, 1, 0])
+    columns = {**COLUMNS, "position": "p"}
+    read = readable(frame, columns, leave_out=True)
+    assert mpc.Ranking(read, **columns, missing="drop").n_rows == 1
+
+
+def test_a_table_that_needs_no_change_is_given_back():
+    frame = pd.DataFrame(log())
+    assert readable(frame, COLUMNS, leave_out=True) is frame
+
+
+def test_names_and_values_are_text_in_the_list_of_problems():
+    frame = pd.DataFrame(log(s=["0.4", SCRIPT, "0.2", "0.1"])).rename(columns={"g": "<b>g"})
+    columns = {**COLUMNS, "group": "<b>g"}
+    html = problems_html(find_problems(frame, columns), frame, columns, leave_out=False)
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert "&lt;script&gt;" in html
+    assert "<script" not in preview_html(frame)
+
+
+# Where rows come from -----------------------------------------------------------------------------
+
+
+def test_the_frames_of_a_namespace_are_found():
+    names = {
+        "a": pd.DataFrame(log()),
+        "b": pl.DataFrame(log()),
+        "c": pa.table(log()),
+        "_hidden": pd.DataFrame(log()),
+        "kind": pd.DataFrame,
+        "text": "a",
+        "lazy": pl.LazyFrame(log()),
+        "column": pd.Series([1]),
+    }
+    assert list(frames_in(names)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "parquet", "feather"])
+def test_a_file_is_read_by_its_path_and_as_an_upload(tmp_path, kind):
+    frame, path = pd.DataFrame(log()), tmp_path / f"log.{kind}"
+    if kind in ("parquet", "feather"):
+        getattr(frame, f"to_{kind}")(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    pd.testing.assert_frame_equal(read_path(f' "{path}" '), frame)
+    pd.testing.assert_frame_equal(read_upload(path.name, memoryview(path.read_bytes())), frame)
+
+
+def test_a_path_that_cannot_be_read_says_what_is_wrong(tmp_path):
+    (tmp_path / "log.xlsx").write_text("x")
+    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "bad.parquet").write_text("x")
+    for name, words in {
+        "": "Give the path",
+        "nowhere.csv": "There is no file 'nowhere.csv'",
+        str(tmp_path): "is a folder",
+        str(tmp_path / "log.xlsx"): "should end in",
+        str(tmp_path / "bad.csv"): "cannot be read as a table of text",
+        str(tmp_path / "bad.parquet"): "cannot be read as .parquet",
+    }.items():
+        with pytest.raises(mpc.MpcError, match=words):
+            read_path(name)
+
+
+def test_without_pyarrow_a_parquet_file_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(mpc.MpcError, match="pip install pyarrow, or save the table as CSV"):
+        read_upload("log.parquet", b"")
+
+
+# What was chosen ----------------------------------------------------------------------------------
+
+
+def test_new_rows_keep_the_parts_that_were_chosen_by_hand(frame):
+    state = StartState()
+    state.use(frame, "log")
+    state.choose("segment", None)
+    state.choose("outcome", "score")
+    state.use(frame.rename(columns={"type": "kind"}), "log")
+    assert (state.columns["segment"], state.columns["outcome"]) == (None, "score")
+    assert state.columns["group"] == "kind"
+    state.use(frame.drop(columns="score").assign(label=1.0), "log")
+    assert state.columns["outcome"] == "outcome"
+
+
+def test_a_group_column_brings_its_separator():
+    state = StartState()
+    state.use(log(h=["a|b", "b", "c", "a"]), "log")
+    state.choose("group", "h")
+    assert state.columns["group_sep"] == "|"
+    state.choose("group_sep", None)
+    state.choose("group", "g")
+    state.choose("group", "h")
+    assert state.columns["group_sep"] is None
+
+
+def test_a_choice_that_cannot_be_is_refused_and_changes_nothing(frame):
+    state = StartState()
+    with pytest.raises(mpc.MpcError, match="Choose the rows first"):
+        state.choose("score", "score")
+    state.use(frame, "log")
+    before = dict(state.columns)
+    with pytest.raises(mpc.MpcError, match=r"no column 'scor' to use as score.*'score'"):
+        state.choose("score", "scor")
+    with pytest.raises(mpc.MpcError, match=r"no part 'scores'.*'score'"):
+        state.choose("scores", "score")
+    with pytest.raises(traitlets.TraitError, match="tolerance must be a number above 0"):
+        state.tolerance = -1
+    with pytest.raises(traitlets.TraitError, match="at least one of matched"):
+        state.pairing_modes = ()
+    assert state.columns == before
+
+
+def test_a_ranking_brings_its_columns():
+    ranking = mpc.datasets.synthetic(queries=50)
+    state = StartState()
+    state.use(ranking, "ranking")
+    assert {k: v for k, v in state.columns.items() if v} == ranking.columns.given()
+
+
+def test_the_code_does_what_the_panel_does(frame):
+    state = StartState()
+    state.use(frame, "log")
+    state.tolerance, state.leave_out = 0.05, True
+    names = {"mpc": mpc, "log": frame}
+    exec(code_of(state), names)
+    assert names["audit"].to_frame().equals(state.run().to_frame())
+
+
+def test_the_progress_of_an_audit_is_told(frame):
+    state, told = StartState(), []
+    state.use(frame, "log")
+    state.run(lambda label, done, total: told.append((label, done, total)))
+    assert told[-1][1] == told[-1][2] > 0
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+def test_nobody_is_told_after_the_work_is_over(frame):
+    told = []
+    columns = {name: name for name in ("query", "item", "score", "outcome")}
+    with progress_told_to(lambda *step: told.append(step)):
+        mpc.audit(frame, **columns, group="type")
+    before = len(told)
+    mpc.audit(frame, **columns, group="type")
+    assert len(told) == before > 0
+
+
+# The panel ----------------------------------------------------------------------------------------
+
+
+def opened(frame=None, **names):
+    panel = Start(frame, namespace=lambda: names)
+    _ = panel.widget
+    return panel
+
+
+def test_start_without_rows_offers_frames_and_cannot_run(frame):
+    panel = opened(mine=frame, other=3)
+    assert [value for _, value in panel._frames.options] == ["", "mine"]
+    assert panel._run.disabled
+    assert panel._why.text == "Choose the rows first."
+
+
+def test_without_frames_a_file_is_asked_for():
+    panel = opened()
+    assert panel._where.value == "file"
+    assert panel._path.layout.display == ""
+
+
+def test_a_chosen_frame_is_guessed_shown_and_run(frame):
+    panel = opened(mine=frame)
+    panel._frames.value = "mine"
+    assert panel._said.text == "mine: 3,000 rows, 6 columns"
+    assert panel._parts["group"].label == "type"
+    assert not panel._run.disabled
+    panel._run.click()
+    assert panel._box.value == ""
+    assert panel.audit.groups == ("1", "2")
+    assert panel.explorer.audit is panel.audit
+    assert panel._landing.children == (panel.explorer.widget,)
+
+
+def test_frames_made_later_are_listed_when_asked(frame):
+    names = {}
+    panel = Start(namespace=lambda: names)
+    _ = panel.widget
+    names["later"] = frame
+    panel._again.click()
+    assert [value for _, value in panel._frames.options] == ["", "later"]
+
+
+def test_a_file_is_read_and_an_error_keeps_what_was_chosen(tmp_path, frame):
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    panel = opened()
+    panel._path.value = str(tmp_path / "log.csv")
+    panel._read.click()
+    panel._parts["segment"].value = 0
+    before = dict(panel.state.columns)
+    panel._path.value = str(tmp_path / "none.csv")
+    panel._read.click()
+    assert "There is no file" in panel._box.value
+    assert panel.state.columns == before
+    assert panel.state.source == "log.csv"
+    panel._run.click()
+    assert panel._box.value == ""
+    assert panel.audit is not None
+
+
+def test_an_upload_is_read(frame):
+    panel = opened()
+    content = memoryview(frame.to_csv(index=False).encode())
+    given = {"name": f"{SCRIPT}.csv", "type": "text/csv", "size": len(content)}
+    given |= {"content": content, "last_modified": pd.Timestamp("2026-01-01", tz="UTC")}
+    panel._upload.value = (given,)
+    assert panel._box.value == ""
+    assert panel.state.columns["group"] == "type"
+    assert "<script" not in panel._said.value
+
+
+def test_a_saved_audit_lands_in_its_explorer_at_once(tmp_path, frame):
+    made = opened(frame).run()
+    made.save(tmp_path / "a.nc")
+    panel = opened()
+    panel._path.value = str(tmp_path / "a.nc")
+    panel._read.click()
+    assert panel._box.value == ""
+    assert panel.explorer.audit.groups == made.groups
+
+
+def test_problems_disable_the_button_until_rows_are_left_out(frame):
+    panel = opened(frame.assign(outcome=frame["outcome"].where(frame.index > 2)))
+    assert panel._run.disabled
+    assert "is missing in 3 rows" in panel._list.value
+    panel._leave.value = True
+    assert not panel._run.disabled
+    panel._run.click()
+    assert panel.audit.ranking.dropped == 3
+
+
+def test_a_failing_audit_is_shown_and_can_be_tried_again(frame, monkeypatch):
+    panel = opened(frame)
+
+    def fails(*_, **__):
+        raise mpc.MpcError("Not today.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mpc_lab.explorers.start_state.audit", fails)
+        panel._run.click()
+    assert "Not today." in panel._box.value
+    assert panel.audit is None
+    assert panel.state.columns["group"] == "type"
+    panel._run.click()
+    assert panel._box.value == ""
+    assert panel.audit is not None
+
+
+def test_boolean_columns_can_be_groups_together(frame):
+    flags = frame.drop(columns="type").assign(new=frame["type"] == "1", old=frame["type"] == "2")
+    panel = opened(flags)
+    assert panel.state.columns["group"] == ["new", "old"]
+    assert panel._parts["group"].label == "boolean columns: new, old"
+    assert panel._sep.disabled
+    panel._run.click()
+    assert panel.audit.groups == ("new", "old")
+
+
+def test_options_that_cannot_be_are_said_and_undone(frame):
+    panel = opened(frame)
+    panel._tolerance.value = "much"
+    assert "The tolerance must be a number such as 0.05" in panel._box.value
+    panel._tolerance.value = "0.05"
+    assert panel._box.value == ""
+    assert panel.state.tolerance == 0.05
+    panel._modes.value = ()
+    assert "at least one of" in panel._box.value
+    assert panel._modes.value == ("matched",)
+    panel._modes.value = ("matched", "mirrored")
+    assert panel.state.pairing_modes == ("matched", "mirrored")
+
+
+def test_every_part_can_be_chosen_by_hand(frame):
+    panel = opened(frame)
+    for role, box in panel._parts.items():
+        box.label = "query"
+        assert panel.state.columns[role] == "query"
+
+
+def test_start_takes_a_frame_or_a_ranking(frame):
+    assert start(frame).state.columns["query"] == "query"
+    assert start(mpc.datasets.synthetic(queries=50)).state.columns["segment"] == "query_type"
+    assert start().state.frame is None
+
+
+def test_columns_of_any_name_can_be_chosen():
+    frame = pd.DataFrame(log()).rename(columns={"g": SCRIPT, "q": 0, "s": ("s", 1)})
+    panel = opened(frame)
+    for role, column in {"query": 0, "score": ("s", 1), "outcome": "y", "group": SCRIPT}.items():
+        panel.state.choose(role, column)
+    assert panel._box.value == ""
+    assert panel._parts["group"].label == SCRIPT
+    assert "<script" not in panel._preview.value + panel._list.value + panel._code.value
+    assert not panel._run.disabled
