@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -12,19 +13,29 @@ from mpc_lab.results import variables
 
 
 class SchemaTable(SphinxDirective):
-    """``{schema-table} HEADLINE``: name, dims, kind, units and meaning of each variable."""
+    """``{schema-table} HEADLINE``: name, kind, units and meaning of each variable.
+
+    The dims that most of them have are said once, above the table.
+    """
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
-        """Return the table."""
+        """Return a sentence and the table."""
         schema: dict[str, variables.Variable] = getattr(variables, self.arguments[0])
+        usual = Counter(one.dims for one in schema.values()).most_common(1)[0][0]
         rows = [
-            (name, ", ".join(one.dims), variables.KINDS[one.kind], one.units or "–", one.meaning)
+            (name, variables.KINDS[one.kind], one.units or "–", _meaning(one, usual))
             for name, one in schema.items()
         ]
-        return [_table(("variable", "dims", "kind", "units", "meaning"), rows)]
+        said = nodes.paragraph("", f"Dims ({', '.join(usual)}) where nothing else is said.")
+        return [said, _table(("variable", "kind", "units", "meaning"), rows)]
+
+
+def _meaning(one: variables.Variable, usual: tuple[str, ...]) -> str:
+    dims = "" if one.dims == usual else f"; dims ({', '.join(one.dims)})"
+    return one.meaning + dims + ("; not always there" if one.optional else "")
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> nodes.table:

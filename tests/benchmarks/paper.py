@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import xarray as xr
+
 import mpc_lab as mpc
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "paper.md"
@@ -46,8 +48,7 @@ def _beside(audit: mpc.Audit) -> str:
     ]
     for rule in RULES:
         one = cells.sel(group="Documentary", scoring_rule=rule)
-        low, high = float(one["ci_low"]), float(one["ci_high"])
-        ours = f"{_sign(float(one['estimate']))} ({_sign(low)} to {_sign(high)})"
+        ours = f"{_sign(one['estimate'])} ({_interval(one)})"
         lines.append(f"| Documentary, {rule} | {PAPER[rule]} | {ours} |")
     lines.append(f"| boosted < baseline < demoted | every genre | {rises.sum()} of {len(gaps)} |")
     for name, said in {
@@ -64,29 +65,26 @@ def _beside(audit: mpc.Audit) -> str:
 def _genres(audit: mpc.Audit) -> str:
     cells = audit.headline.sel(pairing_mode="matched")
     near = audit.headline.sel(pairing_mode="adjacent", scoring_rule="baseline")
-    lines = [
-        "| genre | boosted | baseline | 95 % interval | adjusted | demoted | calibrated | adjacent "
-        "| verdict at baseline |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ("genre", "verdict at baseline", *RULES, "adjacent", "95 % interval", "adjusted")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for genre in audit.groups:
-        of = {rule: cells.sel(group=genre, scoring_rule=rule) for rule in RULES}
-        gap = {rule: _sign(float(one["estimate"])) for rule, one in of.items()}
-        own = of["baseline"]
-        interval = f"{_sign(float(own['ci_low']))} to {_sign(float(own['ci_high']))}"
-        ends = (float(own["ci_low_adjusted"]), float(own["ci_high_adjusted"]))
-        adjusted = f"{_sign(ends[0])} to {_sign(ends[1])}"
-        beside = _sign(float(near["estimate"].sel(group=genre)))
-        lines.append(
-            f"| {genre} | {gap['boosted']} | {gap['baseline']} | {interval} | {adjusted} "
-            f"| {gap['demoted']} | {gap['calibrated']} | {beside} | {own['verdict'].item()} |"
-        )
+        own = cells.sel(group=genre, scoring_rule="baseline")
+        row = [genre, own["verdict"].item()]
+        row += [_sign(cells["estimate"].sel(group=genre, scoring_rule=rule)) for rule in RULES]
+        row += [_sign(near["estimate"].sel(group=genre)), _interval(own)]
+        row += [_interval(own, "_adjusted")]
+        lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
-def _sign(number: float) -> str:
+def _interval(cell: xr.Dataset, kind: str = "") -> str:
+    # No line break inside it.
+    return f"{_sign(cell[f'ci_low{kind}'])}\u00a0to\u00a0{_sign(cell[f'ci_high{kind}'])}"
+
+
+def _sign(number: float | xr.DataArray) -> str:
     # A minus sign as wide as a digit, and no minus before a rounded 0.
-    text = f"{number:.2f}"
+    text = f"{float(number):.2f}"
     return ("0.00" if text == "-0.00" else text).replace("-", "−")
 
 
