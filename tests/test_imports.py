@@ -49,6 +49,8 @@ FORWARD = {
 }
 FRONT_DOOR = "mpc_lab"
 COMES_WITH_LAB = {"ipython"}
+# Packages that are installed under another name.
+DISTRIBUTIONS = {"vl_convert": "vl-convert-python"}
 HEAVY = ("altair", "ipywidgets", "numba", "pandas", "scipy", "statsmodels", "xarray")
 
 
@@ -176,7 +178,11 @@ def test_no_room_imports_from_a_room_below_it():
 
 def test_every_package_asked_for_is_declared():
     sources = [path.read_text("utf-8") for path in modules().values()]
-    asked = {package.lower() for source in sources for package in packages_asked_for(source)}
+    asked = {
+        DISTRIBUTIONS.get(package, package.lower())
+        for source in sources
+        for package in packages_asked_for(source)
+    }
     assert asked - COMES_WITH_LAB <= declared()
 
 

@@ -160,13 +160,15 @@ def _separator(path: Path) -> str:
 def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
+    # Every digit counts; newer pandas reads them all and knows no other way.
+    if int(pd.__version__.split(".")[0]) < 3:
+        options["float_precision"] = "round_trip"
     frame: pd.DataFrame = pd.read_csv(
         path,
         sep=_separator(path),
         encoding="utf-8-sig",
         low_memory=False,
         index_col=False,
-        float_precision="round_trip",
         **options,
     )
     return frame
