@@ -40,8 +40,8 @@ def epsilon_curve(
     group, scoring_rule, pairing_mode : str
         The cell.
     live : bool
-        With the parameters of a chart on a page: the threshold ``at`` is marked, and a drag on
-        the curve selects ``brush``, two ends of ``epsilon``.
+        With the parameters of a chart on a page: the threshold ``at`` is marked, a drag on the
+        curve selects ``brush``, two ends of ``epsilon``, and ``low`` to ``high`` is shaded.
 
     Returns
     -------
@@ -117,9 +117,15 @@ def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.Layer
 
 
 def _brushed(panel: alt.LayerChart) -> alt.LayerChart:
-    at = alt.param(name="at", value=-1)
+    """Return a panel with a brush, and the range from ``low`` to ``high`` shaded like one."""
+    numbers = [alt.param(name=name, value=-1) for name in ("at", "low", "high")]
     brush = alt.selection_interval(name="brush", encodings=["x"])
-    made: alt.LayerChart = panel.add_params(at, brush)
+    one = alt.Chart(pd.DataFrame({"one": [1]})).transform_filter("high > low")
+    one = one.transform_calculate(epsilon="low", end="high")
+    shade = one.mark_rect(color=theme.GREY, opacity=0.25).encode(x="epsilon:Q", x2="end:Q")
+    shaded = panel.copy(deep=False)
+    shaded.layer = [shade, *panel.layer]
+    made: alt.LayerChart = shaded.add_params(*numbers, brush)
     return made
 
 

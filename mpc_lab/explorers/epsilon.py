@@ -66,7 +66,9 @@ class EpsilonExplorer(Explorer):
         """Move the mark to ε; draw the curve anew when the cell is another."""
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
-        self._chart.set(at=float(point["epsilon"]))
+        # The page draws its own brush; a range that code has set is shaded.
+        low, high = self.brush if self.brush and self.brush != self._dragged() else (-1.0, -1.0)
+        self._chart.set(at=float(point["epsilon"]), low=low, high=high)
         self._words.text = point_sentence(
             self.audit, point, self.state.pairing_mode, is_headline=at == own
         )
@@ -137,8 +139,11 @@ class EpsilonExplorer(Explorer):
             "explorer.selection holds them."
         ).replace(" -", " \u2212")
 
-    def _picked(self, change: Any) -> None:
-        self.brush = tuple((change["new"].get("brush") or {}).get("epsilon") or ())
+    def _dragged(self) -> tuple[float, ...]:
+        return tuple((self._chart.picked.get("brush") or {}).get("epsilon") or ())
+
+    def _picked(self, _change: Any) -> None:
+        self.brush = self._dragged()
 
     def _go_home(self, _button: Any) -> None:
         self.epsilon = self.state.own_epsilon

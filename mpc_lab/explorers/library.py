@@ -7,6 +7,7 @@ import hashlib
 import os
 import tempfile
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import anywidget
@@ -57,7 +58,7 @@ def kept_script(folder: Path) -> str:
     """
     import vl_convert
 
-    made_of = f"{vl_convert.__version__}{_ANNOUNCE}".encode()
+    made_of = f"{version('vl-convert-python')}{_ANNOUNCE}".encode()
     file = folder / f"vega-{hashlib.sha256(made_of).hexdigest()[:16]}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         kept = file.read_text("utf-8")

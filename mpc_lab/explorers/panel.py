@@ -87,7 +87,8 @@ class AuditExplorer(Explorer):
 
     def view(self) -> Sequence[widgets.Widget]:
         """Return the tabs."""
-        pages = [widgets.VBox() for _ in self.tabs]
+        # What a person sees while the kernel is busy, or a tab is made from a long log.
+        pages = [widgets.VBox([Note("Preparing this tab …")]) for _ in self.tabs]
         self._pages = widgets.Tab(children=pages, titles=tuple(self.tabs))
         self._pages.add_class("mpc-tabs")
         self._pages.observe(self._turned, "selected_index")
@@ -101,9 +102,7 @@ class AuditExplorer(Explorer):
         for one in self.tabs.values():
             one.visible = one is shown
         page = self._pages.children[place]
-        if not page.children:
-            # To make a tab may take a moment on a long log.
-            page.children = (Note("Preparing this tab …"),)
+        if page.children != (shown.widget,):
             page.children = (shown.widget,)
         self._pages.selected_index = place
 

@@ -60,6 +60,14 @@ def test_a_brush_on_the_chart_selects_the_curve_inside_it(audit):
     assert explorer.selection.sizes == {}
 
 
+def test_a_range_set_by_code_is_shaded_and_one_dragged_on_the_page_is_not_shaded_twice(audit):
+    explorer = shown(audit, group="1", brush=(0.01, 0.1))
+    assert (explorer._chart._params["low"], explorer._chart._params["high"]) == (0.01, 0.1)
+    explorer._chart.picked = {"brush": {"epsilon": [0.02, 0.2]}}
+    assert explorer.brush == (0.02, 0.2)
+    assert explorer._chart._params["low"] == explorer._chart._params["high"] == -1
+
+
 def test_a_brush_between_two_thresholds_holds_none(audit):
     explorer = shown(audit, group="1")
     low, high = audit.curve["epsilon"].values[4:6]

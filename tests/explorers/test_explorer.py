@@ -138,9 +138,10 @@ def test_an_error_in_one_tab_leaves_the_other_alone(audit):
 
 def test_display_shows_the_words_then_the_live_form_then_the_pictures(audit, monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("IPython.display.display", lambda what, raw=False: shown.append(what))
     tab = Tab(audit)
     tab._ipython_display_()
     assert 'class="mpc-static"' in shown[0].data
-    assert shown[1] is tab.widget
+    live = shown[1]["application/vnd.jupyter.widget-view+json"]
+    assert live["model_id"] == tab.widget.model_id
     assert 'class="mpc-static"' in shown[2].data
