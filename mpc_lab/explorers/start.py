@@ -197,7 +197,8 @@ class Start:
             (f"{shown_name(label)} ({plural(len(open_table(frame)), 'row')})", label)
             for label, frame in self._frames_known.items()
         ]
-        before = self._frames.value
+        own = [label for label, one in self._frames_known.items() if one is self.state.frame]
+        before = self._frames.value or (own[0] if own else "")
         self._filling = True
         try:
             self._frames.options = [("(choose)" if named else "(none)", ""), *named]

@@ -327,6 +327,12 @@ def test_a_chosen_frame_is_guessed_shown_and_run(frame):
     assert panel._landing.children == (panel.explorer.widget,)
 
 
+def test_a_given_frame_is_shown_under_its_name(frame):
+    panel = opened(frame, mine=frame)
+    assert panel._frames.value == "mine"
+    assert "mpc.audit(mine," in panel._code.value
+
+
 def test_frames_made_later_are_listed_when_asked(frame):
     names = {}
     panel = Start(namespace=lambda: names)
