@@ -16,6 +16,8 @@ from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
+_NO_KERNEL = "The live explorer shows here while its kernel runs."
+
 
 class Explorer(CellTraits):
     """A view of an audit in a notebook, with its state as traits.
@@ -184,7 +186,9 @@ class Explorer(CellTraits):
 
         # The words are there at once; the pictures, for a page without a kernel, come last.
         display(HTML(words_html(self.audit)))  # type: ignore[no-untyped-call]
-        display(self.widget)  # type: ignore[no-untyped-call]
+        # Where no kernel is, a notebook shows the text in place of the widget.
+        live = {**self.widget._repr_mimebundle_(), "text/plain": _NO_KERNEL}
+        display(live, raw=True)  # type: ignore[no-untyped-call]
         display(HTML(pictures_html(self.audit)))  # type: ignore[no-untyped-call]
 
 

@@ -1,0 +1,132 @@
+"""Serving a file: what is refused, who is let in, and that a file name is never code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mpc_lab as mpc
+from mpc_lab.explorers import app as explorer_app
+from mpc_lab.explorers.app import serve, show
+
+COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
+COLUMNS |= {"group": "type"}
+NASTY = "a'); print('obeyed') #\".csv"
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return mpc.datasets.synthetic(queries=300)
+
+
+@pytest.fixture
+def log(ranking, tmp_path):
+    path = tmp_path / NASTY
+    ranking.to_frame().to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Return what Voila would have started with, which it does not do here."""
+    voila = pytest.importorskip("voila.app")
+    from tornado.ioloop import IOLoop
+
+    found = {}
+
+    def start(self):
+        found["app"] = self
+        found["notebook"] = json.loads(Path(self.notebook_path).read_text("utf-8"))
+        found["given"] = os.environ["MPC_LAB_EXPLORE"]
+        IOLoop.current().run_sync(lambda: asyncio.sleep(0))
+
+    monkeypatch.setattr(voila.Voila, "start", start)
+    yield found
+    voila.Voila.clear_instance()
+
+
+def test_a_file_name_never_becomes_code(log, started):
+    assert serve(log, columns=COLUMNS, open_browser=False) == 0
+    (cell,) = started["notebook"]["cells"]
+    assert cell["source"] == "from mpc_lab.explorers.app import show\nshow()"
+    assert json.loads(started["given"])["log"] == str(log)
+
+
+def test_only_this_machine_is_served_and_only_with_a_token(log, started):
+    serve(log, columns=COLUMNS, open_browser=False)
+    app = started["app"]
+    assert app.ip == "127.0.0.1"
+    assert len(app.token) >= 24
+    assert app.tornado_settings["allow_remote_access"] is False
+    assert "default-src 'self'" in app.tornado_settings["headers"]["Content-Security-Policy"]
+    assert app.voila_configuration.file_allowlist == []
+
+
+def test_the_address_is_printed_once_it_answers(log, started, capsys):
+    serve(log, columns=COLUMNS, open_browser=False)
+    app = started["app"]
+    assert f"http://127.0.0.1:{app.port}/?token={app.token}" in capsys.readouterr().out
+
+
+def test_what_was_prepared_is_left_neither_on_the_disk_nor_in_the_environment(log, started):
+    serve(log, columns=COLUMNS, open_browser=False)
+    assert not Path(started["app"].notebook_path).exists()
+    assert "MPC_LAB_EXPLORE" not in os.environ
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_the_page_shows_the_audit_of_the_file(log, tmp_path, monkeypatch, is_saved):
+    saved = tmp_path / "audit.nc"
+    mpc.audit(pd.read_csv(log), **COLUMNS, progress=False).save(saved)
+    given = {"audit": str(saved), "log": None if is_saved else str(log), "columns": COLUMNS}
+    shown = []
+    monkeypatch.setenv("MPC_LAB_EXPLORE", json.dumps(given))
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    show()
+    assert shown[0].groups == ("1", "2")
+    assert (shown[0].audit.ranking is None) == is_saved
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "says"),
+    [
+        ("audit.nc", COLUMNS, "is a saved audit, which has no columns to name"),
+        ("none.nc", {}, "none.nc"),
+        ("log.csv", {"query": "query", "score": "score"}, "outcome, group are not given"),
+        ("log.csv", {**COLUMNS, "score": "scroe"}, "'scroe'.*Did you mean 'score'"),
+        ("none.csv", COLUMNS, "There is no file"),
+        ("log.xyz", COLUMNS, "should end in"),
+    ],
+)
+def test_what_cannot_be_served_is_said_before_anything_starts(
+    ranking, tmp_path, started, name, columns, says
+):
+    mpc.audit(ranking, progress=False).save(tmp_path / "audit.nc")
+    for kind in ("csv", "xyz"):
+        ranking.to_frame().to_csv(tmp_path / f"log.{kind}", index=False)
+    with pytest.raises((mpc.MpcError, OSError), match=says):
+        serve(tmp_path / name, columns=columns, open_browser=False)
+    assert started == {}
+
+
+def test_a_port_that_is_taken_is_refused(log, started):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        with pytest.raises(mpc.MpcError, match=f"Port {taken} cannot be used"):
+            serve(log, columns=COLUMNS, port=taken, open_browser=False)
+    with pytest.raises(mpc.MpcError, match="from 0 to 65535, not 70000"):
+        serve(log, columns=COLUMNS, port=70_000, open_browser=False)
+
+
+def test_voila_is_asked_for_where_it_is_absent(log, monkeypatch):
+    monkeypatch.setattr(explorer_app.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(mpc.MpcError, match="needs Voila, which is not installed"):
+        serve(log, columns=COLUMNS, open_browser=False)
