@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_TEXTS = 30
 _CHOSEN_AT_FIRST = 8
+_PLACEBOS = (50, 200, 1000)
 Told = Callable[[int, int], None]
 
 
@@ -119,6 +120,7 @@ class ChecksExplorer(Explorer):
 
     def prepare(self) -> None:
         """Start with nothing checked."""
+        self._filling = False
         self._found: dict[tuple[Any, ...], xr.Dataset] = {}
 
     @cached_property
@@ -228,9 +230,8 @@ class ChecksExplorer(Explorer):
         self._columns.layout.width = "auto"
         self._columns.add_class("mpc-control")
         traitlets.link((self, "covariates"), (self._columns, "value"))
-        counts = sorted({50, 200, 1000, self.permutations})
-        self._many = dropdown("Placebo groups", [(f"{n:,}", n) for n in counts], self.permutations)
-        self._many.observe(lambda change: self._set_permutations(change["new"]), "value")
+        self._many = dropdown("Placebo groups", self._counts(), self.permutations)
+        self._many.observe(self._placebos_chosen, "value")
         self._run = button("Run this check")
         self._run.on_click(self._clicked)
         self._progress = Progress()
@@ -246,8 +247,12 @@ class ChecksExplorer(Explorer):
         self._columns.layout.display = "" if self.check == "balance" else "none"
         self._many.layout.display = "" if self.check == "placebo" else "none"
         self._columns.disabled = not self.comparable
-        if self.permutations in [value for _, value in self._many.options]:
-            self._many.value = self.permutations
+        if self._many.value != self.permutations:
+            wanted = self.permutations
+            self._filling = True
+            self._many.options = self._counts()
+            self._many.value = wanted
+            self._filling = False
         found = self.selection
         waiting = check.long and found is None
         self._run.layout.display = "" if waiting else "none"
@@ -255,6 +260,10 @@ class ChecksExplorer(Explorer):
         self._why.text = self._reason(waiting)
         if found is not None:
             self._chart.show(self._drawn(found))
+
+    def _counts(self) -> list[tuple[str, int]]:
+        """Return numbers of placebos to choose from, among them the one that is set."""
+        return [(f"{n:,}", n) for n in sorted({*_PLACEBOS, self.permutations})]
 
     def _reason(self, waiting: bool) -> str:
         if waiting:
@@ -277,8 +286,10 @@ class ChecksExplorer(Explorer):
             return placebo(audit, self.group, *cell, found=found)
         return gap_density(audit, self.group, *cell, found=found)
 
-    def _set_permutations(self, value: int) -> None:
-        self.permutations = value
+    def _placebos_chosen(self, change: Any) -> None:
+        # While the list is filled anew, nothing was chosen.
+        if change["new"] is not None and not self._filling:
+            self.permutations = change["new"]
 
     def _clicked(self, _button: Any) -> None:
         """Run a long check, with its progress; what goes wrong is shown in the panel."""

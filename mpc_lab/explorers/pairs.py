@@ -204,7 +204,7 @@ class PairsExplorer(Explorer):
         self._set_range()
         shown = self.shown
         self._count.text = count_words(self.found, len(shown), self.book)
-        self._table.update(_for_table(shown), selected_rows=[], **_OPTIONS)
+        self._table.update(_for_table(shown), selected_rows=self._chosen(), **_OPTIONS)
         self._show_list()
 
     def _set_range(self) -> None:
@@ -248,9 +248,8 @@ class PairsExplorer(Explorer):
     def _show_list(self, _change: Any = None) -> None:
         if not self._made_view():
             return
-        chosen = [] if self.pair < 0 else [self.pair]
-        if list(self._table.selected_rows) != chosen:
-            self._table.selected_rows = chosen
+        if list(self._table.selected_rows) != self._chosen():
+            self._table.selected_rows = self._chosen()
         count = len(self.shown)
         self._previous.disabled = self.pair <= 0
         self._next.disabled = count == 0 or self.pair >= count - 1
@@ -261,6 +260,9 @@ class PairsExplorer(Explorer):
             return
         self._hint.text = f"Pair {self.pair + 1:,} of {count:,}, the closest first."
         self._list.value = list_html(ranked, self.selection, self.group)
+
+    def _chosen(self) -> list[int]:
+        return [] if self.pair < 0 else [self.pair]
 
     def _made_view(self) -> bool:
         return hasattr(self, "_list")

@@ -46,7 +46,7 @@ class RivalsExplorer(Explorer):
     Attributes
     ----------
     k : int
-        Places at the top, for Skew@k.
+        Places at the top, for Skew@k; 1 to 100.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RivalsExplorer(Explorer):
         "epsilon": _LOGGED,
     }
 
-    k = traitlets.Int(10, min=1).tag(redraw=True)
+    k = traitlets.Int(10, min=1, max=100).tag(redraw=True)
 
     def prepare(self) -> None:
         """Start with nothing compared."""
@@ -109,7 +109,7 @@ class RivalsExplorer(Explorer):
     def controls(self) -> Sequence[widgets.Widget]:
         """Return the choice of k."""
         needs_rows(self.audit, _WHAT)
-        self._places = whole_slider("Top places of Skew@k", self.k, 1, max(50, self.k))
+        self._places = whole_slider("Top places of Skew@k", self.k, 1, 100)
         traitlets.link((self, "k"), (self._places, "value"))
         return [self._places]
 

@@ -135,6 +135,8 @@ def test_the_number_of_placebos_can_be_chosen(explorer):
     explorer.check = "placebo"
     explorer._many.value = 50
     assert explorer.permutations == 50
+    explorer.permutations = 77
+    assert (explorer._many.value, explorer.permutations) == (77, 77)
 
 
 @pytest.mark.parametrize("check", LONG)

@@ -157,6 +157,13 @@ def test_a_row_of_the_table_chooses_its_pair_and_the_buttons_step(explorer):
     assert explorer.error == ""
 
 
+def test_a_chosen_pair_survives_another_drawing(explorer):
+    explorer.pair = 3
+    explorer.redraw()
+    explorer.redraw()
+    assert (explorer.pair, explorer._table.selected_rows) == (3, [3])
+
+
 def test_the_slider_follows_the_threshold_and_bounds_nothing_at_its_end(explorer):
     _ = explorer.widget
     assert explorer._range.value == (0.0, 0.05)
