@@ -1,0 +1,102 @@
+"""The pages are built with what is at hand: equations, notebooks as they were run, the schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+pytestmark = pytest.mark.needs_docs
+
+EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
+CONF = f"""
+import sys
+sys.path.insert(0, {str(EXTENSIONS)!r})
+extensions = ["myst_nb", "mathml", "schema_tables", "tutorial_notebooks"]
+html_math_renderer = "mathml"
+myst_enable_extensions = ["dollarmath"]
+nb_execution_mode = "off"
+nb_ipywidgets_js = {{}}
+notebooks_folder = "executed"
+"""
+PAGE = r"""
+# A page
+
+Inline $\alpha < \beta$ and displayed
+
+$$
+\frac{1}{P} \sum_i y_i
+$$
+
+```{schema-table} CURVE
+```
+
+```{toctree}
+tutorials/01_story
+```
+"""
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def executed_notebook() -> nbformat.NotebookNode:
+    outputs = [
+        new_output("display_data", {"text/html": "<p>static form</p>"}),
+        new_output("display_data", {WIDGET: {"model_id": "1"}, "text/plain": "Live()"}),
+    ]
+    cells = [new_markdown_cell("# A story"), new_code_cell("explore()", outputs=outputs)]
+    language = {"name": "python", "pygments_lexer": "ipython3"}
+    return new_notebook(cells=cells, metadata={"language_info": language, "widgets": {"state": {}}})
+
+
+def build(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", source, "site"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    for name in ("source/tutorials", "executed"):
+        (folder / name).mkdir(parents=True)
+    (folder / "source" / "conf.py").write_text(CONF)
+    (folder / "source" / "index.md").write_text(PAGE)
+    nbformat.write(executed_notebook(), folder / "executed" / "01_story.ipynb")
+    done = build(folder, "source")
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+def test_equations_are_mathml_and_need_no_script(site):
+    page = (site / "index.html").read_text("utf-8")
+    assert page.count("<math ") == 2
+    assert "<mfrac>" in page
+    assert "mathjax" not in page.lower()
+
+
+def test_the_font_of_the_equations_comes_along(site):
+    assert (site / "_static" / "STIXTwoMath-Regular.ttf").stat().st_size > 100_000
+
+
+def test_a_notebook_shows_its_static_form_and_no_widget(site):
+    page = (site / "tutorials" / "01_story.html").read_text("utf-8")
+    assert "static form" in page
+    assert "Live()" not in page
+    assert "widget-view" not in page
+
+
+def test_the_table_of_variables_is_that_of_the_code(site):
+    page = (site / "index.html").read_text("utf-8")
+    assert "Dims (group, epsilon, scoring_rule, pairing_mode)" in page
+    assert "band_low" in page
+
+
+def test_notebooks_that_are_missing_stop_the_build(tmp_path):
+    (tmp_path / "conf.py").write_text(CONF)
+    (tmp_path / "index.md").write_text("# A page\n")
+    done = build(tmp_path, ".")
+    assert done.returncode != 0
+    assert "executed should hold the notebooks, but there are none" in done.stderr
