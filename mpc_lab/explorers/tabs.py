@@ -11,7 +11,7 @@ from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.rivals import RivalsExplorer
-from mpc_lab.explorers.start import start
+from mpc_lab.explorers.start_panel import start
 
 __all__ = [
     "TABS",

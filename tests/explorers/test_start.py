@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ import mpc_lab as mpc
 from mpc_lab.engines.progress import progress_told_to
 from mpc_lab.explorers.problems import MOST_SHOWN, can_run, find_problems, readable
 from mpc_lab.explorers.sources import frames_in, read_path, read_upload
-from mpc_lab.explorers.start import Start, start
+from mpc_lab.explorers.start_panel import Start, start
 from mpc_lab.explorers.start_html import preview_html, problems_html
 from mpc_lab.explorers.start_state import StartState, code_of
 
@@ -453,3 +455,11 @@ def test_columns_of_any_name_can_be_chosen():
     assert panel._parts["group"].label == SCRIPT
     assert "<script" not in panel._preview.value + panel._list.value + panel._code.value
     assert not panel._run.disabled
+
+
+def test_the_name_at_the_door_is_the_function_whatever_is_used_first():
+    code = (
+        "import mpc_lab as mpc; mpc.explorers.PairsExplorer; print(callable(mpc.explorers.start))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
