@@ -148,7 +148,9 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     positive = headline[headline > 0]
     if not len(positive):
         return np.zeros(1)
-    low, high = positive.min() / 10, positive.max() * 10
+    # A tenth of the smallest numbers there are would be 0, and ten of the largest no number.
+    low = max(float(positive.min()) / 10, 5e-324)
+    high = min(float(positive.max()), 1e307) * 10
     exponents = range(int(np.floor(np.log10(low))) - 2, int(np.ceil(np.log10(high))) + 2)
     values = np.array([float(f"{step}e{k}") for k in exponents for step in _STEPS])
     values = values[(values > 0) & np.isfinite(values)]

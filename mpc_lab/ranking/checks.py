@@ -34,6 +34,21 @@ def check_finite(values: Floats, rows: Ints, what: str) -> None:
         )
 
 
+# Differences of scores and sums of squared outcomes stay finite up to these.
+_LARGEST = {"score": 1e300, "outcome": 1e100}
+
+
+def check_size(values: Floats, rows: Ints, role: str, what: str) -> None:
+    """Raise where a number is too large to reckon with in 64 bits."""
+    large = np.abs(values) > _LARGEST[role]
+    if large.any():
+        first = int(large.argmax())
+        raise MpcError(
+            f"{what} must hold numbers of at most {_LARGEST[role]:g} in size, but row "
+            f"{rows[first]} (rows count from 0) has {values[first]:g}: give it in other units."
+        )
+
+
 def _found(where: Bools, noun: str) -> str:
     count = int(where.sum())
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s, the first"

@@ -43,6 +43,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
         floats = {role: values[keep] for role, values in floats.items()}
     for role in ("score", "outcome"):
         checks.check_finite(floats[role], keep, _what(role, getattr(columns, role)))
+        checks.check_size(floats[role], keep, role, _what(role, getattr(columns, role)))
     ids = _read_ids(table, columns)
     position = None
     if columns.position is not None:

@@ -85,7 +85,13 @@ def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
         return pandas_series(series).reset_index(drop=True)
     if hasattr(values, "to_pylist"):  # a pyarrow array, whose own way to pandas loses integers
         values = values.to_pylist()
-    column: pd.Series[Any] = pd.Series(values)
+    try:
+        column: pd.Series[Any] = pd.Series(values)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise MpcError(
+            f"Entry {name!r} of the dict must be an array of numbers, texts or lists, but pandas "
+            f"cannot take it ({error}): correct its values."
+        ) from error
     listed = isinstance(values, list | tuple) and column.dtype.kind == "f"
     if listed and pd.api.types.infer_dtype(values, skipna=True) == "integer":
         return pd.Series(values, dtype=object)  # whole numbers beside None stay whole

@@ -1,0 +1,119 @@
+"""Fuzz frames, options, files and command lines: ``python tests/benchmarks/fuzz.py``.
+
+Frames and options are audited and asked one further question; files of each kind are cut and
+changed and read; lines are run over a good log. A finding is anything that comes out but a result
+or an ``MpcError``: another exception, a warning, an exit code above 3, more than a minute. The run
+stops at the first finding and prints its smallest form. At least 20,000 inputs by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import fuzzing
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+SHARES = {"frames": 0.5, "files": 0.3, "lines": 0.2}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=20_000, help="how many (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    options = parser.parse_args()
+    counted = dict.fromkeys(SHARES, 0)
+    with fuzzing.scratch() as place:
+        good = fuzzing.seeds(Path(place))
+        for name, make in RUNS.items():
+            start = time.perf_counter()
+            wanted = round(options.inputs * SHARES[name])
+            _repeat(
+                make(Path(place), good, counted), wanted, options.seed, lambda n=name: counted[n]
+            )
+            took = time.perf_counter() - start
+            print(f"{name}: {counted[name]:,} inputs, no finding, {took:.0f} s", flush=True)
+    print(f"{sum(counted.values()):,} inputs in all, no finding")
+    return 0
+
+
+def _repeat(test, wanted, first_seed, done) -> None:
+    """Run until so many inputs were tried; hypothesis may stop early where it has seen all."""
+    round_ = 0
+    while done() < wanted and round_ < 1000:
+        limit = settings(
+            max_examples=min(1_000, wanted - done()),
+            deadline=None,
+            database=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+        )
+        seed(first_seed * 1000 + round_)(limit(test))()
+        round_ += 1
+
+
+def _frames(place, good, counted):
+    del place, good
+
+    @given(
+        fuzzing.frames(), fuzzing.options(), st.booleans(), st.sampled_from(sorted(fuzzing.ASKED))
+    )
+    def test(drawn, options, as_frame, question):
+        counted["frames"] += 1
+        log, named = drawn
+        data = fuzzing.as_pandas(log) if as_frame else log
+        audit = fuzzing.guarded(lambda: fuzzing.audit_frame(data, named, options))
+        if audit is not None:
+            fuzzing.guarded(lambda: fuzzing.ask(audit, question))
+
+    return test
+
+
+def _files(place, good, counted):
+    @given(st.sampled_from(sorted(good)), fuzzing.edits())
+    def test(name, edits):
+        counted["files"] += 1
+        content = fuzzing.spoil(good[name], edits)
+        with _silent():
+            fuzzing.guarded(lambda: fuzzing.read_file(place, f"spoilt_{name}", content))
+
+    return test
+
+
+def _lines(place, good, counted):
+    del good
+
+    @given(fuzzing.lines())
+    def test(words):
+        counted["lines"] += 1
+        with _silent():
+            fuzzing.guarded(lambda: fuzzing.run_line(place / "log.csv", words))
+
+    return test
+
+
+@contextlib.contextmanager
+def _silent():
+    """Keep what the command line prints, and show it with a finding."""
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield
+    except BaseException:
+        print(err.getvalue()[-3000:], file=sys.stderr)
+        raise
+
+
+RUNS = {"frames": _frames, "files": _files, "lines": _lines}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""A short fuzz run; ``python tests/benchmarks/fuzz.py`` is the long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fuzzing
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+SHORT = settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+SHORTER = settings(SHORT, max_examples=25)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with fuzzing.scratch() as place:
+        yield Path(place)
+
+
+@pytest.fixture(scope="module")
+def seeds(folder):
+    return fuzzing.seeds(folder)
+
+
+@SHORT
+@given(fuzzing.frames(), fuzzing.options(), st.booleans(), st.sampled_from(sorted(fuzzing.ASKED)))
+def test_any_frame_and_option_gives_an_audit_or_one_sentence(drawn, options, as_frame, question):
+    log, named = drawn
+    data = fuzzing.as_pandas(log) if as_frame else log
+    audit = fuzzing.guarded(lambda: fuzzing.audit_frame(data, named, options))
+    if audit is not None:
+        fuzzing.guarded(lambda: fuzzing.ask(audit, question))
+
+
+@SHORTER
+@given(
+    name=st.sampled_from(("log.csv", "log.parquet", "audit.toml", "audit.nc")),
+    edits=fuzzing.edits(),
+)
+def test_any_spoilt_file_gives_an_answer_or_one_sentence(folder, seeds, name, edits):
+    content = fuzzing.spoil(seeds[name], edits)
+    fuzzing.guarded(lambda: fuzzing.read_file(folder, f"spoilt_{name}", content))
+
+
+@SHORTER
+@given(fuzzing.lines())
+def test_any_line_gives_an_answer_or_one_sentence(folder, seeds, words):
+    fuzzing.guarded(lambda: fuzzing.run_line(folder / "log.csv", words))
