@@ -37,7 +37,7 @@ class LiveChart(anywidget.AnyWidget):
     >>> chart = LiveChart()
     >>> chart.show(mpc.charts.forest(audit))
     >>> chart.title
-    "'1' is undervalued"
+    'No group is found undervalued or overvalued'
     """
 
     _esm = Path(__file__).parent / "live_chart.js"
