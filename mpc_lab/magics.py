@@ -34,7 +34,8 @@ _THEME = "mpc_lab"
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Turn on offline drawing and the theme, and add ``%%mpc_audit``."""
     draw_offline()
-    shell.register_magic_function(_Magic(shell), "line_cell", "mpc_audit")
+    magic: Any = _Magic(shell)
+    shell.register_magic_function(magic, "line_cell", "mpc_audit")
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -54,7 +55,8 @@ def draw_offline() -> None:
     from mpc_lab.charts.theme import config
 
     alt.renderers.enable("svg")
-    alt.theme.register(_THEME, enable=True)(lambda: {"config": config()})
+    look: Any = {"config": config()}
+    alt.theme.register(_THEME, enable=True)(lambda: look)
 
 
 class _Magic:
@@ -87,7 +89,7 @@ class _Magic:
         except MpcError as error:
             # Only the sentence is of use; IPython shows this error without a traceback.
             raise UsageError(str(error)) from None
-        self._shell.push({options.name: found})
+        self._shell.user_ns[options.name] = found
         return found.explore() if options.explore else found
 
     def _options(self, line: str) -> argparse.Namespace:
@@ -180,7 +182,7 @@ def _columns(frame: Any) -> list[str]:
 def _run(shell: InteractiveShell, cell: str, wants_value: bool) -> Any:
     """Run the body of a cell in the notebook, and return the value of its last line if wanted."""
     __tracebackhide__ = True
-    source = shell.transform_cell(cell)
+    source = shell.transform_cell(cell)  # type: ignore[no-untyped-call]
     file = shell.compile.cache(source, shell.execution_count, raw_code=cell)
     body = ast.parse(source, file).body
     last = body.pop() if wants_value and body and isinstance(body[-1], ast.Expr) else None

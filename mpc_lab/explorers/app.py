@@ -96,7 +96,8 @@ def show() -> None:
     """Show the explorer of what :func:`serve` was given; runs in the kernel of the page."""
     from IPython.display import display
 
-    display(_given_audit(json.loads(os.environ[_GIVEN])).explore())
+    explorer = _given_audit(json.loads(os.environ[_GIVEN])).explore()
+    display(explorer)  # type: ignore[no-untyped-call]
 
 
 def _given_audit(given: dict[str, Any]) -> Audit:
@@ -178,7 +179,7 @@ def _app(notebook: Path, port: int, token: str) -> Any:
     from traitlets.config import Config
     from voila.app import Voila
 
-    class ThisPython(KernelSpecManager):  # type: ignore[misc]
+    class ThisPython(KernelSpecManager):
         """The kernel of the Python that runs this, whatever others of that name there are."""
 
         def _kernel_dirs_default(self) -> list[str]:

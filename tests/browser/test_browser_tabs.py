@@ -126,10 +126,26 @@ def test_a_tab_draws_its_chart_whole(panel, tab):
     assert panel.clipped() == []
 
 
-def test_checks_run_behind_a_button(panel):
+def test_short_checks_show_at_once(panel):
     turn_to(panel, "Checks")
-    panel.page.get_by_role("button", name="Run").first.click()
-    panel.charts.first.wait_for(timeout=60_000)
+    for key in ("ladder", "power"):
+        panel.ask(f"setattr(explorer.tabs['Checks'], 'check', {key!r})")
+        panel.page.wait_for_timeout(500)
+        assert panel.drawn() >= 1
+        assert panel.clipped() == [], key
+
+
+@pytest.mark.parametrize(
+    ("check", "name"), [("balance", "Balance"), ("placebo", "Placebo"), ("density", "Gap density")]
+)
+def test_a_long_check_runs_behind_a_button(panel, check, name):
+    turn_to(panel, "Checks")
+    panel.page.locator(".mpc-toggles").get_by_role("button", name=name).click()
+    panel.until("explorer.tabs['Checks'].check", check)
+    assert panel.ask("explorer.selection is None") == "True"
+    panel.page.get_by_role("button", name="Run this check").click()
+    panel.until("explorer.selection is None", False, seconds=60)
+    assert panel.drawn() >= 1
     assert panel.clipped() == []
 
 
