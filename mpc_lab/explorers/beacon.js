@@ -1,4 +1,12 @@
-// Hides the static form of the same output once everything live in it is drawn.
+// Hides the static form of the same output once everything live in it is drawn, and gives sliders,
+// which ipywidgets labels for the eye alone, a name that can be heard.
+
+function nameSliders(area) {
+  for (const handle of area.querySelectorAll(".noUi-handle:not([aria-label])")) {
+    const label = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
+    if (label?.textContent) handle.setAttribute("aria-label", label.textContent);
+  }
+}
 
 function render({ el }) {
   el.classList.add("mpc-beacon");
@@ -22,8 +30,12 @@ function render({ el }) {
     if (!area || waiting) return;
     clearInterval(timer);
     hide(area);
-    // The pictures of the static form come after the live one.
-    observer = new MutationObserver(() => hide(area));
+    nameSliders(area);
+    // The pictures of the static form come after the live one, and tabs when they are turned to.
+    observer = new MutationObserver(() => {
+      hide(area);
+      nameSliders(area);
+    });
     observer.observe(area, { childList: true, subtree: true });
     el.dataset.live = "true";
   }
