@@ -17,8 +17,8 @@ import mpc_lab as mpc
 from mpc_lab.engines.progress import progress_told_to
 from mpc_lab.explorers.problems import MOST_SHOWN, can_run, find_problems, readable
 from mpc_lab.explorers.sources import frames_in, read_path, read_upload
-from mpc_lab.explorers.start_panel import Start, start
 from mpc_lab.explorers.start_html import preview_html, problems_html
+from mpc_lab.explorers.start_panel import Start, start
 from mpc_lab.explorers.start_state import StartState, code_of
 
 COLUMNS = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
