@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from execute import NOTEBOOKS
@@ -32,3 +33,12 @@ def test_binder_has_its_three_files():
     assert script.startswith("#!/usr/bin/env bash\n")
     assert "\nset -e\n" in script
     assert (ROOT / "binder" / "postBuild").stat().st_mode & 0o111
+
+
+def test_all_that_the_package_needs_is_pinned_for_binder():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["files"], *extras["lab"]]
+    requirements = (ROOT / "binder" / "requirements.txt").read_text("utf-8")
+    pinned = {name.lower() for name in re.findall(r"^([\w.-]+)==", requirements, re.MULTILINE)}
+    assert {re.split(r"[\[<>=~! ]", text)[0].lower() for text in needed} <= pinned

@@ -116,6 +116,7 @@ def test_every_block_of_a_page_runs_and_prints_what_it_shows(page, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     if any(name in page.read_text("utf-8") for name in ("movielens_ranking(", "movielens(")):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there
     found = blocks(page.read_text("utf-8"))
     namespace: dict[str, object] = {"__name__": "page"}
     printed: str | None = None
