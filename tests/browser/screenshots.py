@@ -11,7 +11,6 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from lab_server import CHROMIUM, own_jupyter, running_lab
@@ -32,44 +31,46 @@ audit = mpc.audit(
 explorer = audit.explore()
 explorer
 """
-# What is done on a tab before its picture is taken, as one expression.
-USED = {
-    "Epsilon": "setattr(explorer, 'epsilon', explorer.state.epsilons[-4])",
-    "Boost": "setattr(explorer.tabs['Boost'], 'alpha', 0.05)",
-    "Pairs": "setattr(explorer.tabs['Pairs'], 'pair', 2)",
-}
+# What is on the pictures: a name, its tab, and what is done there first, as one expression.
+CHECK = "[setattr(shown, 'check', {0!r}), shown.run(), shown.redraw()]"
+PICTURES = (
+    ("groups", "Groups", "None"),
+    ("epsilon", "Epsilon", "setattr(explorer, 'epsilon', explorer.state.epsilons[-4])"),
+    ("boost", "Boost", "setattr(shown, 'alpha', 0.05)"),
+    ("pairs", "Pairs", "setattr(shown, 'pair', 2)"),
+    ("calibration", "Calibration", "None"),
+    ("rivals", "Rivals", "None"),
+    *(
+        (f"checks-{name}", "Checks", CHECK.format(name))
+        for name in ("ladder", "power", "balance", "placebo", "density")
+    ),
+)
 
 
-def take(folder: Path, page, opened: NotebookPage, tabs: Sequence[str]) -> None:
-    """Take the pictures of an explorer that is on the page."""
-    for tab in tabs:
-        opened.ask(f"setattr(explorer, 'tab', {tab!r})")
-        opened.ask(USED.get(tab, "None"))
-        finish(tab, page)
-        for theme, name in THEMES.items():
-            page.evaluate(
-                "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })", name
-            )
-            for width in WIDTHS:
-                page.set_viewport_size({"width": width, "height": 1600})
-                page.wait_for_timeout(1500)
-                file = folder / f"{tab.lower()}-{width}-{theme}.png"
-                page.locator(".mpc-explorer").first.screenshot(path=file)
-                print(file)
-
-
-def finish(tab: str, page) -> None:
-    """Press the buttons that start long work, and wait for it."""
-    if tab == "Checks":
-        button = page.locator(".mpc-explorer button.jupyter-button:visible").first
-        button.click()
-        page.wait_for_timeout(20_000)
+def take(folder: Path, opened: NotebookPage, name: str, tab: str, used: str) -> None:
+    """Take the four pictures of one tab of the explorer that is on the page."""
+    page = opened.page
+    opened.ask(f"setattr(explorer, 'tab', {tab!r})")
+    opened.until(f"explorer.tabs[{tab!r}].drawn > 0", True, seconds=120)
+    said = opened.ask(used.replace("shown", f"explorer.tabs[{tab!r}]"))
+    if "Error" in said:
+        sys.exit(f"{name}: {said}")
+    for theme, called in THEMES.items():
+        page.evaluate(
+            "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })", called
+        )
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 2600})
+            page.wait_for_timeout(1500)
+            file = folder / f"{name}-{width}-{theme}.png"
+            page.locator(".mpc-explorer").first.screenshot(path=file)
+            print(file, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where to put the pictures")
-    parser.add_argument("--tabs", nargs="*", help="only these tabs")
+    parser.add_argument("--only", nargs="*", help="only pictures with these names")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -81,10 +82,11 @@ def main() -> None:
         path = write_notebook(root / "explorer.ipynb", CELL)
         with running_lab(root, own_jupyter(Path(scratch) / "jupyter")) as server:
             browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
-            page = browser.new_page(viewport={"width": 1280, "height": 1600})
+            page = browser.new_page(viewport={"width": 1280, "height": 2600})
             opened = NotebookPage(page, server, path).run().live()
-            names = opened.ask("'|'.join(explorer.tabs)").strip("'").split("|")
-            take(options.folder, page, opened, options.tabs or names)
+            for picture in PICTURES:
+                if not options.only or picture[0] in options.only:
+                    take(options.folder, opened, *picture)
             browser.close()
 
 
