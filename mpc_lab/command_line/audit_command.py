@@ -108,7 +108,7 @@ def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, lis
         if value is not None:
             roles[name] = names(value, known) if isinstance(value, list) else [value]
     if given.get("guess"):
-        roles = _guessed(path, given) | roles
+        roles = _guessed(path, given, roles) | roles
     absent = [name for name in _NEEDED if not roles.get(name)]
     if absent:
         listed = ", ".join(f"--{name}" for name in absent)
@@ -120,7 +120,9 @@ def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, lis
     return roles
 
 
-def _guessed(path: Path, given: dict[str, Any]) -> dict[str, list[str]]:
+def _guessed(
+    path: Path, given: dict[str, Any], roles: dict[str, list[str]]
+) -> dict[str, list[str]]:
     """Guess the columns from the first rows, and print the guess."""
     from mpc_lab.ranking.guessing import guess_columns
 
@@ -128,15 +130,18 @@ def _guessed(path: Path, given: dict[str, Any]) -> dict[str, list[str]]:
     separator = guess.pop("group_sep", None)
     if separator and "group" not in given:
         given.setdefault("group_sep", separator)
-    roles = {
-        name: list(value) if isinstance(value, list | tuple) else [value]
+    taken = {column for named in roles.values() for column in named}
+    found = {
+        name: [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
         for name, value in guess.items()
-        if name in _ROLES
+        if name in _ROLES and name not in roles
     }
-    fresh = [f"--{name} {','.join(found)}" for name, found in roles.items() if name not in given]
+    # A column that was given a part keeps it.
+    found = {name: several for name, several in found.items() if taken.isdisjoint(several)}
+    fresh = [f"--{name} {','.join(several)}" for name, several in found.items()]
     fresh += [f"--group-sep {separator}"] if separator and "group" not in given else []
     print(plain(f"Guessed: {' '.join(fresh) or 'nothing'}"), file=sys.stderr)
-    return roles
+    return found
 
 
 def _columns(roles: dict[str, list[str]], more: list[str]) -> Columns:

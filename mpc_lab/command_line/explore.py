@@ -21,13 +21,12 @@ def run(options: argparse.Namespace) -> int:
         raise MpcError(f"There is no file {str(path)!r} to explore.")
     from mpc_lab.explorers.app import serve
 
-    serve(
+    return serve(
         path,
         columns=_columns(path, options),
         port=options.port,
         open_browser=not options.no_open,
     )
-    return 0
 
 
 def _columns(path: Path, options: argparse.Namespace) -> dict[str, Any]:

@@ -175,11 +175,12 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
 
 
 def _text(path: Path, columns: Columns) -> pd.DataFrame:
-    ids = set(columns.ids)
+    # A column that is an id and a number too, such as a position, is read as a number.
+    ids = [name for name in columns.ids if name not in columns.numbers]
     frame = _read_csv(
         path,
         usecols=columns.all,
-        dtype=dict.fromkeys(columns.ids, str),
+        dtype=dict.fromkeys(ids, str),
         # "NA" may be a country; only an empty field is no label.
         keep_default_na=False,
         na_values={name: [""] if name in ids else _NOT_A_NUMBER for name in columns.all},

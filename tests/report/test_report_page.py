@@ -74,7 +74,7 @@ def test_the_finding_is_that_of_the_summary(sections):
 
 def test_the_table_has_each_group_with_its_adjusted_interval(audit, sections):
     cell = audit.headline.sel(group="1").squeeze()
-    assert "Adjusted 95\u00a0% interval" in sections["verdicts"]
+    assert "Adjusted 95 % interval" in sections["verdicts"]
     low, high = (f"{float(cell[f'ci_{end}_adjusted']):.3f}" for end in ("low", "high"))
     assert f"{low} to {high}" in sections["verdicts"].replace("−", "-")
     assert f"{int(cell.n_pairs):,}" in sections["verdicts"]
