@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -19,22 +20,23 @@ from mpc_lab.engines.measure import (
     measure_cross,
     measure_items,
 )
+from mpc_lab.engines.opening import OpenLog, open_log
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import MemorySource
-from mpc_lab.engines.tables import cell_correlation, unit_sums
+from mpc_lab.engines.sources import Source
+from mpc_lab.engines.tables import correlations
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.arrays import Flags, Floats
 from mpc_lab.pairing.compiling import announced_compilation
 from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
-from mpc_lab.ranking import Ranking, as_ranking
+from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
 from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan, make_plan
 from mpc_lab.results.schema import check_headline, noted
 from mpc_lab.results.variables import HEADLINE, HEADLINE_DIMS
-from mpc_lab.scoring import Rule
+from mpc_lab.scoring import Custom, Rule
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -58,6 +60,8 @@ def audit(
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool | None = None,
+    memory: str | int | None = None,
+    spill: str | os.PathLike[str] | None = None,
     **columns: Any,
 ) -> Audit:
     r"""Audit whether a ranker undervalues groups of items.
@@ -72,8 +76,10 @@ def audit(
 
     Parameters
     ----------
-    data : Ranking or frame
-        A :class:`mpc_lab.Ranking`, or what it takes together with its keywords.
+    data : Ranking, frame, path or list of paths
+        A :class:`mpc_lab.Ranking`, or what it takes together with its keywords. Or the path of a
+        Parquet, CSV or Feather file, a pattern such as ``"logs/*.parquet"``, or a list of these:
+        they may be larger than memory. Or a Dask or Spark frame, larger than a machine.
     groups : list of str, optional
         The groups to audit; by default all.
     scoring_rules : list
@@ -105,8 +111,14 @@ def audit(
         For whatever is drawn at random.
     progress : bool, optional
         Whether to show a progress bar; by default in a terminal or notebook when the work is long.
+    memory : str or int, optional
+        For files: the most memory to use, as ``"4GB"`` or in bytes; by default half of the
+        machine's.
+    spill : path, optional
+        For files: the folder for what does not fit into memory, by default that of the system's
+        temporary files. What is written there is removed at the end.
     **columns
-        The keywords of :class:`mpc_lab.Ranking`, when `data` is a frame.
+        The keywords of :class:`mpc_lab.Ranking`, when `data` is not one.
 
     Returns
     -------
@@ -125,9 +137,9 @@ def audit(
     'undervalued'
     """
     _check_keywords(columns)
-    ranking = as_ranking(data, **columns)
+    log = open_log(data, columns, memory, spill)
     plan = make_plan(
-        ranking,
+        log.known,
         groups=groups,
         scoring_rules=scoring_rules,
         pairing_modes=pairing_modes,
@@ -140,8 +152,13 @@ def audit(
         bootstrap=bootstrap,
         seed=seed,
     )
-    with Progress(progress) as bar, announced_compilation(bar.wanted):
-        return _with_bootstrap(plan, _run(plan, MemorySource(ranking, plan.groups, bar)))
+    _check_rows_stay(plan, log)
+    with (
+        Progress(progress) as bar,
+        announced_compilation(bar.wanted),
+        log.source(plan, bar) as source,
+    ):
+        return _with_bootstrap(plan, _run(plan, log, source))
 
 
 def _check_keywords(columns: dict[str, Any]) -> None:
@@ -152,23 +169,43 @@ def _check_keywords(columns: dict[str, Any]) -> None:
             raise MpcError(f"mpc.audit has no option {name!r}.{near_match(name, sorted(known))}")
 
 
-def _run(plan: Plan, source: MemorySource) -> Audit:
+def _check_rows_stay(plan: Plan, log: OpenLog) -> None:
+    """Refuse what needs all rows where they are walked once and not kept."""
+    if log.ranking is not None:
+        return
+    for rule in plan.scoring_rules:
+        if isinstance(rule, Custom):
+            raise MpcError(
+                f"The scoring rule {rule.label!r} is a function of all rows in memory, and these "
+                "rows stay where they are: write its scores into a column of the log and pass "
+                f"mpc.Column({rule.label!r})."
+            )
+    if plan.bootstrap:
+        raise MpcError(
+            "bootstrap draws from the queries in memory, and these rows stay where they are: leave "
+            "bootstrap out, or audit a part of the log that fits, as a Ranking."
+        )
+
+
+def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     rules = plan.scoring_rules
     chosen = [_thresholds(plan, source, rule) for rule in rules]
     epsilon = np.stack([headline.epsilon for headline, _ in chosen])
     wanted = np.stack([headline.wanted for headline, _ in chosen])
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
+    how = {"adjacent": _adjacent(plan), "items": False, "count_items": not _items(plan)}
     moments = [
-        measure(source, rule, edges, adjacent=_adjacent(plan), items=False)
+        measure(source, rule, edges, **how)
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)
     ]
     own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
     if _items(plan):
         own = [measure_items(source, *cells) for cells in zip(rules, own, strict=True)]
-    later = _Later(plan, source.ranking, moments)
-    correlations = _correlations(plan, source, epsilon)
-    cross = partial(_cross, plan, source.ranking, [edges for edges, _, _ in layouts])
+    later = _Later(plan, log, moments)
+    together = None
+    if plan.adjust == "romano_wolf":
+        together = correlations(source, rules, plan.swept_modes, epsilon, own)
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -176,7 +213,7 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
             own,
             epsilon,
             wanted,
-            correlations=correlations,
+            correlations=together,
             underpowered=np.stack(flags) if flags else None,
         ),
         lambda: assemble.curve(
@@ -184,40 +221,67 @@ def _run(plan: Plan, source: MemorySource) -> Audit:
             [part.at(here) for part, (_, here, _) in zip(later.moments, layouts, strict=True)],
             grid,
             [here for _, here, _ in layouts],
-            cross,
+            later.cross,
         ),
         lambda: assemble.moments(
             plan,
             later.moments,
             grid,
             np.stack([headline.all_pairs for headline, _ in chosen]),
-            correlations,
+            together,
         ),
-        assemble.attributes(plan, source.ranking)
+        assemble.attributes(plan, source.facts)
         | {"dyads_once": int(any(part.dyads_once for part in own))},
-        ranking=source.ranking,
-        scores=partial(_scores, plan, source.ranking),
-        cross=cross,
+        ranking=log.ranking,
+        scores=None if log.ranking is None else partial(_scores, plan, log.ranking),
+        cross=later.cross,
         own=own,
     )
 
 
 class _Later:
-    """The sums on the whole grid; those over items are added when they are first asked for.
+    """What is made when it is first asked for: sums over items on the whole grid, and its band.
 
-    The grid reaches far beyond the headline's thresholds, and most of its pairs lie there.
+    The grid reaches far beyond the headline's thresholds, and most of its pairs lie there. A log
+    that did not stay in memory is read again for both at once.
     """
 
-    def __init__(self, plan: Plan, ranking: Ranking, moments: list[Moments]) -> None:
-        self._plan, self._ranking, self._moments = plan, ranking, moments
+    def __init__(self, plan: Plan, log: OpenLog, moments: list[Moments]) -> None:
+        self._plan, self._log, self._swept = plan, log, moments
+        self._moments: list[Moments] | None = None if _items(plan) else moments
+        self._cross: dict[int, Any] = {}
 
-    @cached_property
+    @property
     def moments(self) -> list[Moments]:
-        if not _items(self._plan):
-            return self._moments
-        source = MemorySource(self._ranking, self._plan.groups)
-        cells = zip(self._plan.scoring_rules, self._moments, strict=True)
-        return [measure_items(source, rule, part) for rule, part in cells]
+        """The sums on the whole grid, with those over items where they are wanted."""
+        if self._moments is None:
+            with self._log.source(self._plan, None) as source:
+                self._sum_items(source)
+        return self._moments or []
+
+    def cross(self, rule: int) -> Any:
+        """Return how the thresholds of a rule move together."""
+        if rule not in self._cross:
+            with self._log.source(self._plan, None) as source:
+                self._sweep_cross(source, rule)
+        return self._cross[rule]
+
+    def _sum_items(self, source: Source) -> None:
+        cells = zip(self._plan.scoring_rules, self._swept, strict=True)
+        self._moments = [measure_items(source, rule, part) for rule, part in cells]
+        if self._log.ranking is None:
+            for rule in range(len(self._swept)):
+                self._sweep_cross(source, rule)
+
+    def _sweep_cross(self, source: Source, rule: int) -> None:
+        again = [rule] if self._log.ranking is not None else range(len(self._swept))
+        for number in again:
+            self._cross[number] = measure_cross(
+                source,
+                self._plan.scoring_rules[number],
+                self._swept[number].edges,
+                adjacent=_adjacent(self._plan),
+            )
 
 
 def _with_bootstrap(plan: Plan, made: Audit) -> Audit:
@@ -246,7 +310,7 @@ def _items(plan: Plan) -> bool:
     return plan.cluster in ITEM_FAMILIES
 
 
-def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline, Flags | None]:
+def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags | None]:
     """Choose the threshold of each group, and say where it lacks the power asked for."""
     n_groups = len(plan.groups)
     if isinstance(plan.threshold, float):
@@ -272,28 +336,10 @@ def _thresholds(plan: Plan, source: MemorySource, rule: Rule) -> tuple[Headline,
     return Headline(epsilon[group, pick], wanted[group, pick], all_pairs), lacking
 
 
-def _grid(plan: Plan, source: MemorySource, epsilon: Floats) -> Floats:
+def _grid(plan: Plan, source: Source, epsilon: Floats) -> Floats:
     if plan.epsilon is not None:
         return np.array(plan.epsilon)
     return default_grid(epsilon, any(has_ties(source, rule) for rule in plan.scoring_rules))
-
-
-def _correlations(plan: Plan, source: MemorySource, epsilon: Floats) -> list[Floats] | None:
-    """Return how the headline cells of each mode move together, where that is needed."""
-    if plan.adjust != "romano_wolf":
-        return None
-    return [
-        cell_correlation(
-            unit_sums(source, plan.scoring_rules, mode, epsilon), source.ranking.n_units
-        )
-        for mode in plan.swept_modes
-    ]
-
-
-def _cross(plan: Plan, ranking: Ranking, edges: list[Floats], rule: int) -> Any:
-    """Sweep again for the band of a curve, which is made when it is first asked for."""
-    source = MemorySource(ranking, plan.groups)
-    return measure_cross(source, plan.scoring_rules[rule], edges[rule], adjacent=_adjacent(plan))
 
 
 def _scores(plan: Plan, ranking: Ranking, label: str, group: str) -> Floats | None:

@@ -1,4 +1,4 @@
-"""Add the sums over items to the moments of a log in memory, one group at a time."""
+"""Add the sums over items to the moments of a log."""
 
 from __future__ import annotations
 
@@ -8,26 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from mpc_lab.engines.memory import MemoryWalk
-from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
+from mpc_lab.engines.sources import EngineWalk
+from mpc_lab.pairing.item_sums import ItemSums
 from mpc_lab.pairing.moments import Moments, Quadratic
 
 
-def add_item_sums(walk: MemoryWalk, moments: Moments) -> Moments:
+def add_item_sums(walk: EngineWalk, moments: Moments) -> Moments:
     """Return the moments of all groups of the log with what item and union variance need."""
+    return _with_items(moments, walk.item_sums(moments))
 
-    def task(group: int) -> list[ItemSums]:
-        return sums_of_group(
-            walk.log,
-            group,
-            moments.edges[group],
-            float(moments.center[group]),
-            moments.pairs[:, group, -1].tolist(),
-        )
 
-    groups = range(len(moments.center))
-    found = list(walk.spread(task, groups, "summing over items"))
-    return _with_items(moments, found)
+def add_item_counts(walk: EngineWalk, moments: Moments) -> Moments:
+    """Return the moments with the number of items that have a pair."""
+    return replace(moments, items=_with_items(moments, walk.item_sums(moments)).items)
 
 
 def _with_items(moments: Moments, found: list[list[ItemSums]]) -> Moments:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_lab.engines.items import add_item_sums
-from mpc_lab.engines.sources import MemorySource
+from mpc_lab.engines.items import add_item_counts, add_item_sums
+from mpc_lab.engines.sources import Source
 from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.centers import centers
 from mpc_lab.pairing.gather import Layout, gather, gather_cross
@@ -49,7 +49,7 @@ def _words(n_groups: int) -> list[tuple[int, slice]]:
 
 
 def choose_thresholds(
-    source: MemorySource, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
+    source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
 ) -> list[Headline]:
     """Find the exact threshold of each group, for each of some ways to choose it."""
     n_groups = len(source.groups)
@@ -67,7 +67,7 @@ def choose_thresholds(
     return [Headline(*found, all_pairs) for found in zip(epsilon, wanted, strict=True)]
 
 
-def has_ties(source: MemorySource, rule: Rule) -> bool:
+def has_ties(source: Source, rule: Rule) -> bool:
     """Tell whether any group has a pair with a gap of 0."""
     return any(
         count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
@@ -77,13 +77,19 @@ def has_ties(source: MemorySource, rule: Rule) -> bool:
 
 
 def measure(
-    source: MemorySource, rule: Rule, edges: Floats, *, adjacent: bool, items: bool
+    source: Source,
+    rule: Rule,
+    edges: Floats,
+    *,
+    adjacent: bool,
+    items: bool,
+    count_items: bool = True,
 ) -> Moments:
     """Sum over the pairs of every group up to each of its thresholds.
 
     Parameters
     ----------
-    source : MemorySource
+    source : Source
     rule : Rule
     edges : float64 array (group, threshold)
         Ascending within a group.
@@ -91,26 +97,30 @@ def measure(
         Whether the mode ``adjacent`` follows on ``matched`` and ``mirrored``.
     items : bool
         Whether to sum over items too, for item and union variance.
+    count_items : bool
+        Whether to count the items with a pair where they are not summed over.
     """
     parts = []
+    counted = source.facts.n_items if count_items and not items else 0
+    n_items = counted if source.counts_items else 0
     for groups, walk in source.walks(rule):
-        n_items = 0 if items else source.ranking.n_items
         words = [
             _sweep(walk, layout, n_items, adjacent) for layout in _layouts(walk, edges[groups])
         ]
-        parts.append(concatenate(words, "group"))
+        swept = concatenate(words, "group")
+        parts.append(add_item_counts(walk, swept) if counted > n_items else swept)
     found = concatenate(parts, "group")
     return measure_items(source, rule, found) if items else found
 
 
-def measure_items(source: MemorySource, rule: Rule, moments: Moments) -> Moments:
+def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
     """Add the sums over items to moments of all groups, at the thresholds they have."""
     parts = [add_item_sums(walk, moments.of_groups(groups)) for groups, walk in source.walks(rule)]
     return concatenate(parts, "group")
 
 
 def measure_cross(
-    source: MemorySource, rule: Rule, edges: Floats, *, adjacent: bool
+    source: Source, rule: Rule, edges: Floats, *, adjacent: bool
 ) -> list[tuple[Ints, Quadratic]]:
     """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
     parts = []

@@ -9,7 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from mpc_lab.errors import MpcError
+from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.walk import Task, added
 
 Job = TypeVar("Job")
@@ -48,18 +50,33 @@ class MemoryWalk:
         """Add what the task returns for each block, in order."""
         return added(self(task, label), start)
 
+    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+        """Return the sums over items of each group and mode, one group at a time."""
+
+        def task(group: int) -> list[ItemSums]:
+            return sums_of_group(
+                self.log,
+                group,
+                moments.edges[group],
+                float(moments.center[group]),
+                moments.pairs[:, group, -1].tolist(),
+            )
+
+        return list(self.spread(task, range(len(moments.center)), "summing over items"))
+
     def spread(
         self, task: Callable[[Job], Result], jobs: Sequence[Job], label: str
     ) -> Iterator[Result]:
         """Yield what the task returns for each job, in order."""
         done = self.progress(label, len(jobs)) if self.progress else None
-        for result in _in_order(task, jobs):
+        for result in in_order(task, jobs):
             if done:
                 done()
             yield result
 
 
-def _in_order(task: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+def in_order(task: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+    """Yield what the task makes of each job, in order, on as many threads as there are."""
     threads = min(n_threads(), len(jobs))
     if threads <= 1:
         yield from map(task, jobs)

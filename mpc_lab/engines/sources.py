@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from mpc_lab.engines.memory import MemoryWalk
 from mpc_lab.engines.progress import Progress
 from mpc_lab.pairing.arrays import Ints
+from mpc_lab.pairing.item_sums import ItemSums
 from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
+from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.walk import Walk
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    from mpc_lab.ranking import LogFacts, Ranking
+
+Result = TypeVar("Result")
+# The logs of some units: the number of a rule, the groups a log serves, and the log.
+Logs = Iterator[tuple[int, Ints, Log]]
+
+
+class EngineWalk(Walk, Protocol):
+    """A walk that can also sum over items, which lie all over a log."""
+
+    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+        """Return, for each group and mode, the sums over items at the thresholds of moments."""
+        ...
+
+
+class Source(Protocol):
+    """A log that an engine has made ready to be walked.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        The groups to audit; masks count in this order.
+    counts_items : bool
+        Whether a sweep can count items by their codes; otherwise the sums over items do.
+    """
+
+    groups: tuple[str, ...]
+    counts_items: bool
+
+    @property
+    def facts(self) -> LogFacts:
+        """What is known of the whole log."""
+        ...
+
+    def walks(self, rule: Rule) -> Iterator[tuple[Ints, Any]]:
+        """Yield the groups, by number, that an `EngineWalk` serves; over all, every group once."""
+        ...
+
+    def together(
+        self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
+    ) -> Result:
+        """Add what a task makes of the logs of all rules, for some whole units at a time."""
+        ...
 
 
 class MemorySource:
@@ -27,6 +72,8 @@ class MemorySource:
     progress : Progress, optional
     """
 
+    counts_items = True
+
     def __init__(
         self, ranking: Ranking, groups: tuple[str, ...], progress: Progress | None = None
     ) -> None:
@@ -37,6 +84,11 @@ class MemorySource:
         everything = groups == ranking.groups
         self.masks = ranking.masks if everything else select_groups(ranking.masks, chosen)
         self.log = sort_rows(ranking, masks=self.masks)
+
+    @property
+    def facts(self) -> LogFacts:
+        """The ranking."""
+        return self.ranking
 
     def walks(self, rule: Rule) -> Iterator[tuple[Ints, MemoryWalk]]:
         """Yield the groups, by number, that a walk serves; over all walks, every group once."""
@@ -49,6 +101,17 @@ class MemorySource:
             return
         for k, group in enumerate(self.groups):
             yield np.array([k]), MemoryWalk(self._log_of(rule, group), self.progress)
+
+    def together(
+        self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
+    ) -> Result:
+        """Add what the task makes of the whole log."""
+        logs = (
+            (number, groups, walk.log)
+            for number, rule in enumerate(rules)
+            for groups, walk in self.walks(rule)
+        )
+        return start + task(logs)  # type: ignore[operator, no-any-return]
 
     def _log_of(self, rule: Rule, group: str) -> Log:
         scores = rule.scores(self.ranking, group)

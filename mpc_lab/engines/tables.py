@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from mpc_lab.engines.measure import NO_THRESHOLD
-from mpc_lab.engines.sources import MemorySource
+from mpc_lab.engines.sources import Logs, Source
 from mpc_lab.pairing.arrays import Floats, Ints
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.rows import pair_rows
 from mpc_lab.pairing.windows import sums_by_unit
 from mpc_lab.scoring import Rule
@@ -26,25 +28,76 @@ class UnitSums(NamedTuple):
     sums: Floats
 
 
-def unit_sums(
-    source: MemorySource, rules: Sequence[Rule], mode: str, epsilon: Floats
-) -> list[UnitSums]:
+def correlations(
+    source: Source,
+    rules: Sequence[Rule],
+    modes: Sequence[str],
+    epsilon: Floats,
+    own: Sequence[Moments],
+) -> list[Floats]:
+    """Return how the cells of each mode move together over units.
+
+    Cells are counted rule after rule, and in each the groups in their order.
+
+    Parameters
+    ----------
+    source : Source
+    rules : sequence of Rule
+    modes : sequence of str
+        All modes that `own` is about, in its order.
+    epsilon : float64 array (rule, group)
+        The threshold of each cell; a cell without one has no pair.
+    own : sequence of Moments
+        For each rule, at these thresholds.
+    """
+    found = []
+    for m, mode in enumerate(modes):
+        pairs = np.concatenate([part.pairs[m, :, 0] for part in own]).astype(np.float64)
+        centred = np.concatenate([part.by["naive"].cu[m, :, 0] for part in own])
+        center = np.concatenate([part.center for part in own])
+        mean = center + centred / np.maximum(pairs, 1.0)
+        task = partial(_squares, mode, epsilon, mean)
+        start = np.zeros((3, len(mean), len(mean)))
+        squares = source.together(rules, task, "correlating groups", start)
+        found.append(_correlation(pairs, squares))
+    return found
+
+
+def unit_sums(logs: Logs, mode: str, epsilon: Floats) -> list[UnitSums]:
     """Return the sums of each cell, rule after rule and in each the groups in their order.
 
     Parameters
     ----------
-    source : MemorySource
-    rules : sequence of Rule
+    logs : iterator of (rule, groups, log)
     mode : {"matched", "mirrored", "adjacent"}
     epsilon : float64 array (rule, group)
         The threshold of each cell; a cell without one has no pair.
     """
-    cells: list[UnitSums] = []
-    for rule, thresholds in zip(rules, epsilon, strict=True):
-        for groups, walk in source.walks(rule):
-            for k, group in enumerate(groups):
-                cells.append(_of_cell(walk.log, k, mode, float(thresholds[group])))
-    return cells
+    return [
+        _of_cell(log, k, mode, float(epsilon[rule, group]))
+        for rule, groups, log in logs
+        for k, group in enumerate(groups)
+    ]
+
+
+def _squares(mode: str, epsilon: Floats, mean: Floats, logs: Logs) -> Floats:
+    """Return Σcc′, ΣcU′ and ΣUU′ over units, U centred at the mean of its cell."""
+    cells = unit_sums(logs, mode, epsilon)
+    n_units = 1 + max((int(cell.unit[-1]) for cell in cells if len(cell.unit)), default=-1)
+    total = np.zeros((3, len(cells), len(cells)))
+    for pairs, sums in dense_blocks(cells, n_units):
+        residual = sums - pairs * mean
+        total[0] += pairs.T @ pairs
+        total[1] += pairs.T @ residual
+        total[2] += residual.T @ residual
+    return total
+
+
+def _correlation(pairs: Floats, squares: Floats) -> Floats:
+    from mpc_lab.inference.correlation import correlation, covariance
+
+    # The sums are centred at the mean already, so nothing is left to subtract.
+    return correlation(covariance(np.maximum(pairs, 1.0), np.zeros(len(pairs)), *squares))
 
 
 def _of_cell(log: Log, group: int, mode: str, epsilon: float) -> UnitSums:
@@ -74,20 +127,3 @@ def dense_blocks(cells: list[UnitSums], n_units: int) -> Iterator[tuple[Floats, 
             here = cell.unit[first:last] - start
             pairs[here, k], sums[here, k] = cell.pairs[first:last], cell.sums[first:last]
         yield pairs, sums
-
-
-def cell_correlation(cells: list[UnitSums], n_units: int) -> Floats:
-    """Return the correlation of the means of cells over units."""
-    from mpc_lab.inference.correlation import correlation, covariance
-
-    total = np.array([cell.pairs.sum() for cell in cells])
-    mean = np.array([cell.sums.sum() for cell in cells]) / np.where(total > 0, total, np.nan)
-    mean = np.nan_to_num(mean)
-    cc, cd, dd = (np.zeros((len(cells), len(cells))) for _ in range(3))
-    for pairs, sums in dense_blocks(cells, n_units):
-        residual = sums - pairs * mean
-        cc += pairs.T @ pairs
-        cd += pairs.T @ residual
-        dd += residual.T @ residual
-    # The sums are centred at the mean already, so nothing is left to subtract.
-    return correlation(covariance(np.maximum(total, 1.0), np.zeros(len(cells)), cc, cd, dd))

@@ -12,6 +12,7 @@ from mpc_lab.inference.student import normal_critical
 
 DRAWS = 20_000
 _BLOCK = 1 << 20
+_ADDS_NOTHING = 1e-8  # of a variance of 1
 
 
 def covariance(
@@ -73,14 +74,26 @@ def absolute_normals(
 
     R may be singular: a group and its complement move as one.
     """
-    values, vectors = np.linalg.eigh(correlation)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    factor /= np.linalg.norm(factor, axis=1, keepdims=True)
+    factor = _factor(correlation)
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // len(correlation))
     for start in range(0, draws, rows):
         shape = (min(rows, draws - start), len(correlation))
         yield np.abs(generator.standard_normal(shape) @ factor.T)
+
+
+def _factor(correlation: FloatArray) -> FloatArray:
+    """Return L with L·Lᵀ = R; a cell that hardly adds to those before it adds nothing.
+
+    Unlike eigenvectors of a matrix that is nearly singular it does not turn with the last digit
+    of R, so that draws are the same in whatever order the sums behind R were added.
+    """
+    factor = np.zeros(correlation.shape)
+    for k in range(len(correlation)):
+        rest = correlation[k:, k] - factor[k:, :k] @ factor[k, :k]
+        if rest[0] > _ADDS_NOTHING:
+            factor[k:, k] = rest / np.sqrt(rest[0])
+    return factor / np.linalg.norm(factor, axis=1, keepdims=True)
 
 
 def upper_quantile(maxima: FloatArray, a: float) -> float:

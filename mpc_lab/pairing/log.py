@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,9 +100,9 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
     _place(code, values, tie_break.astype(np.int64), starts, row)
     item = np.empty(0, dtype=np.int64) if ranking.item_code is None else ranking.item_code[row]
     if logged and ranking.position is not None:
-        below = _below_by_position(starts, row, ranking.position)
+        below = below_by_position(starts, ranking.position[row])
     else:
-        below = _below_by_score(starts)
+        below = below_by_score(starts)
     return Log(
         units=units,
         starts=starts,
@@ -113,6 +113,30 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         below=below,
         row=row,
         tie=-row if ranking.position is None else -ranking.position[row],
+    )
+
+
+def resort(log: Log, score: Floats) -> Log:
+    """Return the log under any other scores, with the same groups.
+
+    Parameters
+    ----------
+    log : Log
+    score : float64 array
+        By row of the log.
+    """
+    order = np.empty(len(score), dtype=np.int64)
+    query = np.repeat(np.arange(len(log.starts) - 1), np.diff(log.starts))
+    _place(query, score, np.argsort(log.tie, kind="stable"), log.starts, order)
+    return replace(
+        log,
+        score=score[order],
+        outcome=log.outcome[order],
+        masks=log.masks[:, order],
+        item=log.item[order] if len(log.item) else log.item,
+        below=below_by_score(log.starts),
+        row=log.row[order],
+        tie=log.tie[order],
     )
 
 
@@ -132,14 +156,13 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
     """
     order = np.empty(len(score), dtype=np.int64)
     _merge(log.starts, score, member, log.tie, order)
-    return Log(
-        units=log.units,
-        starts=log.starts,
+    return replace(
+        log,
         score=score[order],
         outcome=log.outcome[order],
         masks=member[order].astype(np.uint64)[None],
         item=log.item[order] if len(log.item) else log.item,
-        below=_below_by_score(log.starts),
+        below=below_by_score(log.starts),
         row=log.row[order],
         tie=log.tie[order],
     )
@@ -228,19 +251,19 @@ def _place(code: Ints, score: Floats, visit: Ints, starts: Ints, row: Ints) -> N
             row[start + k] = run[order[k]]
 
 
-def _below_by_score(starts: Ints) -> Ints:
+def below_by_score(starts: Ints) -> Ints:
+    """Return the row just below each row in the order of scores, or -1."""
     below = np.arange(-1, starts[-1] - 1, dtype=np.int64)
     below[starts[:-1][starts[:-1] < starts[1:]]] = -1
     return below
 
 
-def _below_by_position(starts: Ints, row: Ints, position: Ints) -> Ints:
+def below_by_position(starts: Ints, position: Ints) -> Ints:
     """Neighbours are rows whose positions differ by exactly 1: a hole in the log separates."""
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    here = position[row]
-    order = np.lexsort((here, query))
+    order = np.lexsort((position, query))
     upper, lower = order[:-1], order[1:]
-    touching = (query[upper] == query[lower]) & (here[lower] - here[upper] == 1)
-    below = np.full(len(row), -1, dtype=np.int64)
+    touching = (query[upper] == query[lower]) & (position[lower] - position[upper] == 1)
+    below = np.full(len(position), -1, dtype=np.int64)
     below[upper[touching]] = lower[touching]
     return below

@@ -6,7 +6,8 @@ This room may import narwhals, numpy, pandas and `mpc_lab.errors`, and nothing e
 
 from __future__ import annotations
 
+from mpc_lab.ranking.facts import Facts, Known, LogFacts, group_index
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.ranking.ranking import Ranking, as_ranking
 
-__all__ = ["ColumnNames", "Ranking", "as_ranking"]
+__all__ = ["ColumnNames", "Facts", "Known", "LogFacts", "Ranking", "as_ranking", "group_index"]

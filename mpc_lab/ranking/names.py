@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from mpc_lab.errors import MpcError
+
+_REQUIRED = ("query", "score", "outcome", "group")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,49 @@ class ColumnNames:
         """Return the keywords of `Ranking` that were given, ready to be given again."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in chosen.items() if value is not None}
+
+
+def column_names(
+    *,
+    query: object,
+    score: object,
+    outcome: object,
+    group: object,
+    item: Hashable | None = None,
+    unit: Hashable | None = None,
+    group_sep: str | None = None,
+    position: Hashable | None = None,
+    segment: Hashable | None = None,
+) -> ColumnNames:
+    """Return the columns that a caller named, once it is clear that they are names."""
+    return ColumnNames(
+        query=one_or_more(query, "query"),
+        score=one_name(score, "score"),
+        outcome=one_name(outcome, "outcome"),
+        group=one_or_more(group, "group"),
+        item=item if item is None else one_name(item, "item"),
+        unit=unit if unit is None else one_name(unit, "unit"),
+        group_sep=group_sep,
+        position=position if position is None else one_name(position, "position"),
+        segment=segment if segment is None else one_name(segment, "segment"),
+    )
+
+
+def drops(missing: object) -> bool:
+    """Return whether rows with a missing value are left out rather than refused."""
+    if missing not in ("raise", "drop"):
+        raise MpcError(f'missing must be "raise" or "drop", but {missing!r} came.')
+    return missing == "drop"
+
+
+def check_named(given: Iterable[str]) -> None:
+    """Insist on the columns that every log needs."""
+    absent = [name for name in _REQUIRED if name not in set(given)]
+    if absent:
+        raise MpcError(
+            f"A table needs the names of its columns, but {', '.join(absent)} "
+            f"{'is' if len(absent) == 1 else 'are'} not given: pass {absent[0]}=, or a Ranking."
+        )
 
 
 def one_name(value: object, role: str) -> Hashable:

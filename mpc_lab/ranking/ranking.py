@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from mpc_lab.errors import MpcError, near_match
+from mpc_lab.errors import MpcError
 from mpc_lab.ranking.columns import Bools, Codes, Floats, Ints, Objects
+from mpc_lab.ranking.facts import group_index
 from mpc_lab.ranking.groups import Masks
-from mpc_lab.ranking.names import ColumnNames, one_name, one_or_more
+from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.reading import Rows, read_rows
+from mpc_lab.ranking.spread import standard_deviation
 from mpc_lab.ranking.table import get_column, open_table, pandas_frame, take_rows
-
-_REQUIRED = ("query", "score", "outcome", "group")
 
 
 class Ranking:
@@ -122,21 +122,20 @@ class Ranking:
         segment: Hashable | None = None,
         missing: str = "raise",
     ) -> None:
-        if missing not in ("raise", "drop"):
-            raise MpcError(f'missing must be "raise" or "drop", but {missing!r} came.')
+        drop = drops(missing)
         table = open_table(frame)
-        self.columns = ColumnNames(
-            query=one_or_more(query, "query"),
-            score=one_name(score, "score"),
-            outcome=one_name(outcome, "outcome"),
-            group=one_or_more(group, "group"),
-            item=item if item is None else one_name(item, "item"),
-            unit=unit if unit is None else one_name(unit, "unit"),
+        self.columns = column_names(
+            query=query,
+            score=score,
+            outcome=outcome,
+            group=group,
+            item=item,
+            unit=unit,
             group_sep=group_sep,
-            position=position if position is None else one_name(position, "position"),
-            segment=segment if segment is None else one_name(segment, "segment"),
+            position=position,
+            segment=segment,
         )
-        self._keep(read_rows(table, self.columns, drop=missing == "drop"))
+        self._keep(read_rows(table, self.columns, drop=drop))
 
     def _keep(self, rows: Rows) -> None:
         self._table = rows.table
@@ -149,6 +148,7 @@ class Ranking:
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
         self._fingerprint: str | None = None
+        self._score_std: float | None = None
 
     @property
     def n_rows(self) -> int:
@@ -170,13 +170,16 @@ class Ranking:
         """Number of units; the number of queries without a unit column."""
         return self.n_queries if self.unit_code is None else len(self._unit_labels)
 
+    @property
+    def score_std(self) -> float:
+        """Population standard deviation of the scores."""
+        if self._score_std is None:
+            self._score_std = standard_deviation(self.score)
+        return self._score_std
+
     def group_index(self, group: str) -> int:
         """Return the place of a group in `groups`."""
-        try:
-            return self.groups.index(group)
-        except ValueError:
-            hint = near_match(group, self.groups)
-            raise MpcError(f"There is no group {group!r} in this ranking.{hint}") from None
+        return group_index(self.groups, group)
 
     def member(self, group: str) -> Bools:
         """Return which rows are in a group."""
@@ -220,6 +223,7 @@ class Ranking:
         part = copy.copy(self)
         part._table = take_rows(self._table, rows)
         part._fingerprint = None
+        part._score_std = None
         part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
         part.item_code, part._item_labels = _renumber(self.item_code, self._item_labels, rows)
         part.unit_code, part._unit_labels = _renumber(self.unit_code, self._unit_labels, rows)
@@ -290,10 +294,5 @@ def as_ranking(data: Any, **columns: Any) -> Ranking:
                 "leave the keywords out, or pass the table itself."
             )
         return data
-    absent = [name for name in _REQUIRED if name not in given]
-    if absent:
-        raise MpcError(
-            f"A table needs the names of its columns, but {', '.join(absent)} "
-            f"{'is' if len(absent) == 1 else 'are'} not given: pass {absent[0]}=, or a Ranking."
-        )
+    check_named(given)
     return Ranking(data, **given)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
 from mpc_lab.ranking import checks
 from mpc_lab.ranking.columns import Codes, Floats, Ints, combine, encode, is_missing, numbers
 from mpc_lab.ranking.groups import Membership, label_names, read_groups
@@ -34,7 +33,7 @@ class Rows:
 def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
     """Read and check every column; `drop` leaves out rows with a missing value."""
     if not len(table):
-        raise MpcError("The table must have rows, but it is empty: check how it was made.")
+        raise checks.no_rows()
     floats = _read_numbers(table, columns)
     keep = _complete_rows(table, columns, floats, drop=drop)
     dropped = len(table) - len(keep)
@@ -101,10 +100,7 @@ def _complete_rows(
         checks.check_complete(missing)
     keep = np.flatnonzero(~np.logical_or.reduce(list(missing.values())))
     if not len(keep):
-        raise MpcError(
-            f'A value is missing in each of the {len(table):,} rows, so that missing="drop" '
-            "leaves none: check the columns that were named."
-        )
+        raise checks.nothing_left(len(table))
     return keep
 
 

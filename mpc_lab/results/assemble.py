@@ -24,7 +24,7 @@ from mpc_lab.results.schema import curve_dataset, headline_dataset, moments_data
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.moments import Moments, Quadratic
-    from mpc_lab.ranking import Ranking
+    from mpc_lab.ranking import LogFacts
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
 _CORRECTIONS = {
@@ -247,25 +247,25 @@ def moments(
     return moments_dataset(plan.groups, plan.rule_labels, plan.swept_modes, cells)
 
 
-def attributes(plan: Plan, ranking: Ranking) -> dict[str, int | float | str]:
+def attributes(plan: Plan, facts: LogFacts) -> dict[str, int | float | str]:
     """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
     alphas = {
         rule.label: alpha
         for rule in plan.scoring_rules
-        if (alpha := rule.alpha_in(ranking)) is not None
+        if (alpha := rule.alpha_in(facts)) is not None
     }
     return {
         **plan_attributes(plan),
         "versions": json.dumps(_versions()),
-        "columns": json.dumps(_columns(ranking), default=str),
+        "columns": json.dumps(_columns(facts), default=str),
         "alpha": json.dumps(alphas),
         "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
-        "all_groups": int(plan.groups == ranking.groups),
-        "n_rows": ranking.n_rows,
-        "n_queries": ranking.n_queries,
-        "n_units": ranking.n_units,
-        "n_items": ranking.n_items,
-        "n_dropped": ranking.dropped,
+        "all_groups": int(plan.groups == facts.groups),
+        "n_rows": facts.n_rows,
+        "n_queries": facts.n_queries,
+        "n_units": facts.n_units,
+        "n_items": facts.n_items,
+        "n_dropped": facts.dropped,
     }
 
 
@@ -294,5 +294,5 @@ def _versions() -> dict[str, str]:
     return {"mpc_lab": __version__, "python": platform.python_version(), **found}
 
 
-def _columns(ranking: Ranking) -> dict[str, Any]:
-    return {name: getattr(ranking.columns, name) for name in ranking.columns.__dataclass_fields__}
+def _columns(facts: LogFacts) -> dict[str, Any]:
+    return {name: getattr(facts.columns, name) for name in facts.columns.__dataclass_fields__}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,8 @@ from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing import PAIRING_MODES
 from mpc_lab.pairing.thresholds import Threshold, as_threshold
+from mpc_lab.ranking import Known, group_index
 from mpc_lab.scoring import Rule, as_rules
-
-if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
-
 
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
@@ -74,7 +71,7 @@ class Plan:
 
 
 def make_plan(
-    ranking: Ranking,
+    log: Known,
     *,
     groups: Sequence[str] | None,
     scoring_rules: Any,
@@ -88,15 +85,15 @@ def make_plan(
     bootstrap: int,
     seed: int,
 ) -> Plan:
-    """Check every option of an audit against the ranking."""
+    """Check every option of an audit against what is known of the log."""
     check_tolerance(_number("tolerance", tolerance) if tolerance is not None else None)
     return Plan(
-        groups=_groups(ranking, groups),
+        groups=_groups(log, groups),
         scoring_rules=as_rules(scoring_rules),
         pairing_modes=_labels("pairing_modes", pairing_modes, PAIRING_MODES),
         threshold=as_threshold(threshold),
         epsilon=None if epsilon is None else _grid(epsilon),
-        cluster=_cluster(ranking, cluster),
+        cluster=_cluster(log, cluster),
         level=checked_level(level),
         adjust=_label("adjust", adjust, METHODS),
         tolerance=None if tolerance is None else float(tolerance),
@@ -105,21 +102,21 @@ def make_plan(
     )
 
 
-def _groups(ranking: Ranking, groups: Sequence[str] | None) -> tuple[str, ...]:
+def _groups(log: Known, groups: Sequence[str] | None) -> tuple[str, ...]:
     if groups is None:
-        chosen = ranking.groups
+        chosen = log.groups
     else:
         chosen = tuple([groups] if isinstance(groups, str) else _iterable("groups", groups))
         for group in chosen:
-            ranking.group_index(group)
+            group_index(log.groups, group)
         _refuse_twice("groups", chosen)
     if not chosen:
         raise MpcError("An audit needs at least one group, but there is none to audit.")
     return chosen
 
 
-def _cluster(ranking: Ranking, cluster: str) -> str:
-    known = ranking.item_code is not None
+def _cluster(log: Known, cluster: str) -> str:
+    known = log.columns.item is not None
     if cluster == "auto":
         return "union" if known else "query"
     _label("cluster", cluster, FAMILIES, "auto")

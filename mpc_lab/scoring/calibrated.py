@@ -51,12 +51,55 @@ class Calibrated(_NoBoost):
 
 def isotonic(score: Floats, outcome: Floats) -> Floats:
     """Return the isotonic fit of outcome on score at each row, ties averaged first."""
-    from scipy.optimize import isotonic_regression
-
     levels, at = np.unique(score, return_inverse=True)
     weight = np.bincount(at, minlength=len(levels)).astype(np.float64)
-    mean = np.bincount(at, weights=outcome, minlength=len(levels)) / weight
-    return rounded(isotonic_regression(mean, weights=weight).x)[at]
+    total = np.bincount(at, weights=outcome, minlength=len(levels)).astype(np.float64)
+    pool = Pool()
+    pool.add(levels, total, weight)
+    return pool.steps()(levels)[at]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """An isotonic fit: the lowest score of each block, ascending, and its value."""
+
+    start: Floats
+    value: Floats
+
+    def __call__(self, score: Floats) -> Floats:
+        """Return the fit at scores that it was made with; NaN if there were none."""
+        if not len(self.start):
+            return np.full(len(score), np.nan)
+        return self.value[np.maximum(np.searchsorted(self.start, score, side="right") - 1, 0)]
+
+
+class Pool:
+    """Fits scores that come in ascending parts, none in two of them.
+
+    Blocks that violated the order stay pooled whatever follows, so that only blocks are kept of
+    what was seen.
+    """
+
+    def __init__(self) -> None:
+        self.start, self.total, self.weight = np.empty(0), np.empty(0), np.empty(0)
+
+    def add(self, score: Floats, total: Floats, weight: Floats) -> None:
+        """Add scores, ascending without ties, the sums of their outcomes and their rows."""
+        from scipy.optimize import isotonic_regression
+
+        self.start = np.concatenate([self.start, score])
+        self.total = np.concatenate([self.total, total])
+        self.weight = np.concatenate([self.weight, weight])
+        if len(self.start):
+            mean = self.total / self.weight
+            first = isotonic_regression(mean, weights=self.weight).blocks[:-1]
+            self.start = self.start[first]
+            self.total = np.add.reduceat(self.total, first)
+            self.weight = np.add.reduceat(self.weight, first)
+
+    def steps(self) -> Steps:
+        """Return the fit."""
+        return Steps(self.start, rounded(self.total / self.weight))
 
 
 def rounded(values: Floats) -> Floats:

@@ -15,7 +15,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.scoring.checks import Floats, checked_scores
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    from mpc_lab.ranking import LogFacts, Ranking
 
 
 class Rule(Protocol):
@@ -43,7 +43,7 @@ class Rule(Protocol):
         """Return the score of each row when `group` is audited."""
         ...
 
-    def alpha_in(self, ranking: Ranking) -> float | None:
+    def alpha_in(self, ranking: LogFacts) -> float | None:
         """Return what is added to the scores of the group; None for a rule that is no boost."""
         ...
 
@@ -52,7 +52,7 @@ class _NoBoost:
     same_for_all_groups: ClassVar[bool] = False
     in_sample: ClassVar[bool] = False
 
-    def alpha_in(self, ranking: Ranking) -> float | None:
+    def alpha_in(self, ranking: LogFacts) -> float | None:
         """Return None: the rule is no boost."""
         return None
 
@@ -111,7 +111,7 @@ class Boosted:
         """Return the name of the rule, with its α where one was given."""
         return self._name if self.alpha is None else f"{self._name}({self.alpha!r})"
 
-    def alpha_in(self, ranking: Ranking) -> float:
+    def alpha_in(self, ranking: LogFacts) -> float:
         """Return what is added to the scores of the group: α, or −α for a demotion."""
         alpha = default_alpha(ranking) if self.alpha is None else self.alpha
         return self._sign * alpha
@@ -211,6 +211,6 @@ def _read_only(ranking: Ranking, label: str) -> Iterator[None]:
             array.flags.writeable = True
 
 
-def default_alpha(ranking: Ranking) -> float:
+def default_alpha(ranking: LogFacts) -> float:
     """Return a third of the population standard deviation of all scores."""
-    return float(np.std(ranking.score)) / 3
+    return ranking.score_std / 3

@@ -11,7 +11,7 @@ import numpy as np
 import mpc_lab as mpc
 from mpc_lab.engines.measure import choose_thresholds, measure, measure_cross
 from mpc_lab.engines.sources import MemorySource
-from mpc_lab.engines.tables import cell_correlation, unit_sums
+from mpc_lab.engines.tables import correlations
 from mpc_lab.inference.bands import sup_t_band
 from mpc_lab.inference.correlation import covariance
 from mpc_lab.inference.multiplicity import METHODS, adjust
@@ -149,13 +149,12 @@ def band_over(source, grid):
 
 def rejections(source, epsilon, *, cluster="union"):
     """Return which cells each method of adjustment rejects among matched pairs."""
-    cells = infer(sums(source, [epsilon]), cluster=cluster, level=LEVEL)
+    moments = sums(source, [epsilon])
+    cells = infer(moments, cluster=cluster, level=LEVEL)
     matched = (getattr(cells, x)[0, :, 0] for x in ("p_value", "estimate", "std_error", "dof"))
     p, estimate, error, dof = matched
     every = np.full((1, len(source.groups)), epsilon)
-    together = cell_correlation(
-        unit_sums(source, [Baseline()], "matched", every), source.ranking.n_units
-    )
+    together = correlations(source, [Baseline()], ["matched"], every, [moments])[0]
     how = {"level": LEVEL, "correlation": together}
     return {
         method: adjust(p, estimate, error, dof, method=method, **how).p_adjusted <= 1 - LEVEL

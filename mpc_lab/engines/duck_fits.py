@@ -1,0 +1,66 @@
+"""The rule ``calibrated`` over files: rows stream by in the order of scores, blocks are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mpc_lab.engines.duck_rows import DuckRows, Labels
+from mpc_lab.pairing.arrays import Flags, Floats
+from mpc_lab.scoring.calibrated import Pool, Steps
+
+_BATCH = 122_880
+_ROWS_AT_ONCE = 1 << 20
+
+
+def fits_of_all(
+    connection: Any, rows: DuckRows, labels: Labels, groups: tuple[str, ...]
+) -> list[tuple[Steps, Steps]]:
+    """Fit the outcome on the score inside and outside every group, in one sort for all."""
+    masks, join = rows.masks(connection, labels, groups)
+    kept = f" WHERE {rows.complete}" if rows.drop else ""
+    reader = connection.sql(
+        f"SELECT {rows.number('score')} AS score, {rows.number('outcome')} AS outcome, {masks} "
+        f"FROM {rows.table.sql} {join}{kept} ORDER BY score"
+    ).to_arrow_reader(_BATCH)
+    pools = [(Pool(), Pool()) for _ in groups]
+    for score, outcome, words in _whole_levels(reader):
+        for group, (inside, outside) in enumerate(pools):
+            bit = np.uint64(1) << np.uint64(group % 64)
+            member = words[group // 64] & bit != 0
+            inside.add(*_levels(score, outcome, member))
+            outside.add(*_levels(score, outcome, ~member))
+    return [(inside.steps(), outside.steps()) for inside, outside in pools]
+
+
+def _levels(score: Floats, outcome: Floats, here: Flags) -> tuple[Floats, Floats, Floats]:
+    """Return distinct scores, the sums of their outcomes, and how many rows they have."""
+    mine, y = score[here], outcome[here]
+    first = np.flatnonzero(np.diff(mine, prepend=np.nan) != 0)
+    if not len(first):
+        return np.empty(0), np.empty(0), np.empty(0)
+    count = np.diff(first, append=len(mine)).astype(np.float64)
+    return mine[first], np.add.reduceat(y, first), count
+
+
+def _whole_levels(reader: Any) -> Iterator[tuple[Floats, Floats, list[Any]]]:
+    """Yield rows in the order of scores, no score in two parts."""
+    held: list[list[Any]] = []
+    n_held = 0
+    for batch in reader:
+        if not batch.num_rows:
+            continue
+        held.append([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+        n_held += batch.num_rows
+        if n_held < _ROWS_AT_ONCE:
+            continue
+        whole = [np.concatenate(parts) for parts in zip(*held, strict=True)]
+        last = int(np.searchsorted(whole[0], whole[0][-1]))
+        if last:
+            yield whole[0][:last], whole[1][:last], [word[:last] for word in whole[2:]]
+        held, n_held = [[column[last:].copy() for column in whole]], n_held - last
+    if held:
+        whole = [np.concatenate(parts) for parts in zip(*held, strict=True)]
+        yield whole[0], whole[1], whole[2:]

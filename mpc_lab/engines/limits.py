@@ -1,0 +1,65 @@
+"""How much memory an engine may take, and how it is shared out."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from numbers import Integral
+
+from mpc_lab.engines.memory import n_threads
+from mpc_lab.errors import MpcError
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_LEAST = 10**9
+_LIBRARIES = 4 * 10**8  # what Python and the libraries take before any row is read
+_FEWEST_ROWS, _MOST_ROWS = 1 << 16, 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The memory that may be used, in bytes."""
+
+    memory: int
+
+    @property
+    def sorting(self) -> int:
+        """What the sort may hold before it writes to disk."""
+        return (self.memory - _LIBRARIES) * 6 // 10
+
+    def rows_at_once(self, bytes_in_a_row: int) -> int:
+        """Rows of a chunk, of which every thread holds one or two with their copies."""
+        rows = (self.memory - _LIBRARIES) // (8 * n_threads() * bytes_in_a_row)
+        return int(min(max(rows, _FEWEST_ROWS), _MOST_ROWS))
+
+    @property
+    def pairs_at_once(self) -> int:
+        """Pairs of a group whose items are sorted at once, by every thread."""
+        return int(min(max((self.memory - _LIBRARIES) // (400 * n_threads()), 1 << 16), 1 << 22))
+
+
+def as_limits(memory: str | int | None) -> Limits:
+    """Read a bound on memory: ``"4GB"``, ``"3.5 GiB"``, or bytes; None is half of the machine."""
+    if memory is None:
+        return Limits(max(_LEAST, _physical_memory() // 2))
+    if isinstance(memory, Integral) and not isinstance(memory, bool):
+        size = int(memory)
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
+        if not match:
+            raise MpcError(
+                f'memory takes a size such as "4GB" or a number of bytes, not {memory!r}.'
+            )
+        units = _BINARY if match[3] else _UNITS
+        size = int(float(match[1]) * units[match[2].upper()])
+    if size < _LEAST:
+        raise MpcError(f'memory must be at least "1GB", but {memory!r} came: allow more.')
+    return Limits(size)
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not say
+        return 8 * 10**9

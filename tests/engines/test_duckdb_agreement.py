@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from agreeing import BOOLEANS, COLUMNS, MODES, RULES, assert_agree, random_log
+
+import mpc_lab as mpc
+from mpc_lab.engines import limits
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Cut logs into chunks of a few queries, so that small logs have many."""
+    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+
+
+def both(frame, path, **how):
+    """Audit a frame in memory and the same rows in a file."""
+    write = {".parquet": frame.to_parquet, ".feather": frame.to_feather}
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        write[path.suffix](path)
+    how = {**COLUMNS, "progress": False, **how}
+    return mpc.audit(frame, **how), mpc.audit(path, memory="1GB", **how)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_rule_and_mode_agrees_with_memory(seed, tmp_path, small_chunks):
+    adjust = ["holm", "romano_wolf", "fdr_bh"][seed % 3]
+    how = {"scoring_rules": RULES, "pairing_modes": MODES, "adjust": adjust}
+    assert_agree(*both(random_log(seed), tmp_path / "log.parquet", group=BOOLEANS, **how))
+
+
+@pytest.mark.parametrize(
+    "threshold", [0.005, mpc.Quantile(0.3), mpc.Smallest(7), mpc.Powered(0.5)], ids=repr
+)
+def test_every_threshold_agrees_with_memory(threshold, tmp_path, small_chunks):
+    how = {"group": BOOLEANS, "threshold": threshold}
+    assert_agree(*both(random_log(11), tmp_path / "log.parquet", **how))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".feather"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"group": "label", "group_sep": "|"},
+        {"group": "label"},
+        {"group": BOOLEANS, "groups": ["g2", "g0"]},
+        {"group": "g0"},
+    ],
+    ids=["split", "labels", "chosen", "boolean as labels"],
+)
+def test_every_kind_of_file_and_group_agrees_with_memory(suffix, group, tmp_path, small_chunks):
+    assert_agree(*both(random_log(3), tmp_path / f"log{suffix}", **group))
+
+
+def test_a_column_of_lists_agrees_with_memory(tmp_path, small_chunks):
+    frame = random_log(4)
+    frame["listed"] = [x.split("|") if isinstance(x, str) else None for x in frame["label"]]
+    assert_agree(*both(frame, tmp_path / "log.parquet", group="listed"))
+
+
+def test_more_groups_than_a_word_holds_agree_with_memory(tmp_path, small_chunks):
+    rng = np.random.default_rng(0)
+    frame = random_log(5)
+    many = {f"h{k:02d}": rng.random(len(frame)) < 0.2 for k in range(70)}
+    assert_agree(*both(frame.assign(**many), tmp_path / "log.parquet", group=list(many)))
+
+
+@pytest.mark.parametrize("query", ["name", ["user", "name"], "query"], ids=repr)
+def test_text_and_several_query_columns_agree_with_memory(query, tmp_path, small_chunks):
+    assert_agree(*both(random_log(6), tmp_path / "log.parquet", query=query, group=BOOLEANS))
+
+
+@pytest.mark.parametrize("unit", ["user", "city"])
+def test_units_agree_with_memory(unit, tmp_path, small_chunks):
+    frame = random_log(7).assign(city=lambda rows: "c" + rows["user"].astype(str))
+    how = {"unit": unit, "group": BOOLEANS, "adjust": "romano_wolf"}
+    assert_agree(*both(frame, tmp_path / "log.parquet", **how))
+
+
+def test_logged_positions_and_segments_agree_with_memory(tmp_path, small_chunks):
+    how = {"position": "position", "segment": "country", "group": BOOLEANS}
+    how |= {"pairing_modes": MODES, "scoring_rules": RULES}
+    assert_agree(*both(random_log(8), tmp_path / "log.parquet", **how))
+
+
+def test_left_out_rows_are_counted_as_in_memory(tmp_path, small_chunks):
+    frame = random_log(9)
+    frame["score"] = frame["score"].where(frame.index % 11 != 0)
+    frame["name"] = frame["name"].where(frame.index % 13 != 0, None)
+    one, other = both(frame, tmp_path / "log.parquet", query="name", group="label", missing="drop")
+    assert other.attrs["n_dropped"] > 0
+    assert_agree(one, other)
+
+
+def test_files_of_a_pattern_a_list_and_a_folder_are_one_log(tmp_path):
+    frame = random_log(10)
+    frame[::2].to_parquet(tmp_path / "a.parquet")
+    frame[1::2].to_parquet(tmp_path / "b.parquet")
+    how = {**COLUMNS, "group": BOOLEANS, "progress": False}
+    whole = mpc.audit(frame, **how)
+    for given in (
+        str(tmp_path / "*.parquet"),
+        [tmp_path / "a.parquet", str(tmp_path / "b.parquet")],
+        tmp_path,
+    ):
+        assert_agree(whole, mpc.audit(given, **how))
+
+
+def test_names_that_differ_only_in_case_are_two_columns(tmp_path):
+    frame = random_log(12).rename(columns={"new": "Score"})
+    path = tmp_path / "log.parquet"
+    assert_agree(*both(frame, path, group=BOOLEANS))
+    assert_agree(*both(frame, path, group=BOOLEANS, score="Score"))
+
+
+def test_the_number_of_threads_does_not_change_a_bit(tmp_path, small_chunks, monkeypatch):
+    path = tmp_path / "log.parquet"
+    random_log(14).to_parquet(path)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("MPC_LAB_THREADS", threads)
+        found.append(mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False))
+    assert found[0].headline.identical(found[1].headline)
+
+
+def test_a_saved_audit_of_files_is_the_same_when_loaded(tmp_path):
+    path = tmp_path / "log.parquet"
+    random_log(15).to_parquet(path)
+    audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
+    audit.save(tmp_path / "a.nc")
+    assert mpc.load(tmp_path / "a.nc").curve.identical(audit.curve)

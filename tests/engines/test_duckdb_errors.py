@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import errno
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from agreeing import BOOLEANS, COLUMNS, random_log
+
+import mpc_lab as mpc
+from mpc_lab.engines import extras, spool
+
+
+def in_memory(frame, **how):
+    with pytest.raises(mpc.MpcError) as caught:
+        mpc.audit(frame, **{**COLUMNS, "group": BOOLEANS, "progress": False, **how})
+    return str(caught.value)
+
+
+def in_files(frame, folder, **how):
+    path = folder / "log.parquet"
+    frame.to_parquet(path)
+    with pytest.raises(mpc.MpcError) as caught:
+        mpc.audit(path, **{**COLUMNS, "group": BOOLEANS, "progress": False, "spill": folder, **how})
+    assert sorted(os.listdir(folder)) == ["log.parquet"]
+    return str(caught.value)
+
+
+def broken(column, row, value):
+    frame = random_log(1)
+    values = frame[column].astype(object)
+    values[row] = value
+    frame[column] = values.infer_objects()
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "how"),
+    [
+        (broken("score", 17, None), {}),
+        (broken("score", 17, np.inf), {}),
+        (broken("outcome", 3, None), {}),
+        (broken("name", 5, None), {"query": "name"}),
+        (broken("item", 40, None), {"item": "item"}),
+        (broken("country", 4, None), {"segment": "country"}),
+        (broken("position", 9, 0), {"position": "position"}),
+        (broken("position", 9, 1.5), {"position": "position"}),
+        (random_log(1), {"score": "scor"}),
+        (random_log(1), {"score": "name"}),
+        (random_log(1), {"group": ["g0", "item"]}),
+        (random_log(1), {"group": "nothing"}),
+        (random_log(1), {"group": BOOLEANS, "group_sep": "|"}),
+        (random_log(1), {"group": "item", "group_sep": "|"}),
+        (random_log(1), {"groups": ["g9"]}),
+        (random_log(1), {"missing": "ignore"}),
+        (random_log(1)[:0], {}),
+        (random_log(1).assign(score=np.nan), {"missing": "drop"}),
+        (broken("new", 8, None), {"scoring_rules": [mpc.Column("new")]}),
+    ],
+    ids=lambda value: "" if isinstance(value, pd.DataFrame) else str(value),
+)
+def test_bad_rows_get_the_sentence_that_memory_gives(frame, how, tmp_path):
+    assert in_files(frame, tmp_path, **how) == in_memory(frame, **how)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"unit": "outcome"}, "A query must lie in one unit, but query"),
+        ({"segment": "label"}, "The segment column 'label' must be complete"),
+        ({"item": "user"}, "An item may stand only once in a query, but item"),
+        ({"position": "user"}, "whole numbers from 1 up"),
+        ({"position": "five"}, "Positions must differ within a query, but position 5 occurs twice"),
+    ],
+)
+def test_bad_lists_are_refused(how, said, tmp_path):
+    frame = random_log(1).assign(five=5)
+    assert said in in_files(frame, tmp_path, **how)
+
+
+def test_a_function_as_rule_says_to_write_a_column(tmp_path):
+    def squared(ranking, group):
+        return ranking.score**2
+
+    assert "mpc.Column('squared')" in in_files(random_log(1), tmp_path, scoring_rules=[squared])
+
+
+def test_bootstrap_needs_rows_in_memory(tmp_path):
+    assert "leave bootstrap out" in in_files(random_log(1), tmp_path, bootstrap=10)
+
+
+def test_methods_that_need_rows_say_so(tmp_path):
+    path = tmp_path / "log.parquet"
+    random_log(1).to_parquet(path)
+    audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
+    for ask in (lambda: audit.pairs("g0"), lambda: audit.regression("g0"), audit.compare):
+        with pytest.raises(mpc.MpcError, match="needs the rows of the log"):
+            ask()
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.feather"])
+def test_an_unreadable_file_is_named_and_nothing_is_left(name, tmp_path):
+    (tmp_path / name).write_bytes(b"\0not a table\xff" * 10)
+    with pytest.raises(mpc.MpcError):
+        mpc.audit(tmp_path / name, **COLUMNS, group=BOOLEANS, spill=tmp_path)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_file_cut_short_is_refused_and_nothing_is_left(tmp_path):
+    path = tmp_path / "log.parquet"
+    random_log(1).to_parquet(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes(3000) + whole[3100:])
+    with pytest.raises(mpc.MpcError):
+        mpc.audit(path, **COLUMNS, group=BOOLEANS, spill=tmp_path)
+    assert os.listdir(tmp_path) == ["log.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nowhere.parquet", "There is no file"),
+        ("*.parquet", "There is no file"),
+        ("log.xlsx", "The kind of"),
+        (["log.csv", "log.feather"], "must be of one kind"),
+    ],
+    ids=repr,
+)
+def test_paths_that_lead_nowhere_are_refused(given, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("log.xlsx", "log.csv", "log.feather"):
+        (tmp_path / name).touch()
+    with pytest.raises(mpc.MpcError, match=said):
+        mpc.audit(given, **COLUMNS, group=BOOLEANS)
+
+
+def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(self, name, values):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(spool.Spool, "_write", full)
+    assert "give spill= with more room" in in_files(random_log(1), tmp_path)
+
+
+def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
+    def stop(self, *rest):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "log.parquet"
+    random_log(1).to_parquet(path)
+    monkeypatch.setattr(spool.Spool, "append", stop)
+    with pytest.raises(KeyboardInterrupt):
+        mpc.audit(path, **COLUMNS, group=BOOLEANS, spill=tmp_path, progress=False)
+    assert os.listdir(tmp_path) == ["log.parquet"]
+
+
+def test_files_that_changed_are_not_read_for_the_curve(tmp_path):
+    path = tmp_path / "log.parquet"
+    random_log(1).to_parquet(path)
+    audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
+    random_log(2).to_parquet(path)
+    with pytest.raises(mpc.MpcError, match="have changed since"):
+        _ = audit.curve
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [("much", "a size such as"), ("100MB", "at least"), (True, "a size such as"), (10, "at least")],
+)
+def test_a_bound_on_memory_is_a_size(memory, said, tmp_path):
+    assert said in in_files(random_log(1), tmp_path, memory=memory)
+
+
+def test_a_bound_on_memory_is_for_files():
+    with pytest.raises(mpc.MpcError, match="memory and spill are for logs in files"):
+        mpc.audit(random_log(1), **COLUMNS, group=BOOLEANS, memory="4GB")
+
+
+def test_a_folder_for_spilling_must_exist(tmp_path):
+    assert "spill must be a folder" in in_files(random_log(1), tmp_path, spill=tmp_path / "none")
+
+
+def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert 'pip install "mpc-lab[duckdb]"' in in_files(random_log(1), tmp_path)
