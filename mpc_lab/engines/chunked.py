@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from mpc_lab.engines.exchanged_items import sums_over_items
 from mpc_lab.engines.memory import in_order
 from mpc_lab.engines.parts import Change, Fits, Part, changes
 from mpc_lab.engines.progress import Progress
@@ -27,13 +28,20 @@ class Parts:
     read : callable
         From the number of a chunk to it.
     count : int
+    pairs_at_once : int
+        Pairs whose items may be held in memory.
     progress : Progress, optional
     """
 
     def __init__(
-        self, read: Callable[[int], Part], count: int, progress: Progress | None = None
+        self,
+        read: Callable[[int], Part],
+        count: int,
+        pairs_at_once: int,
+        progress: Progress | None = None,
     ) -> None:
         self.read, self.count, self.progress = read, count, progress
+        self.pairs_at_once = pairs_at_once
 
     def spread(self, task: Callable[[Part], Result], label: str) -> Iterator[Result]:
         """Yield what the task makes of each chunk, in order."""
@@ -42,6 +50,17 @@ class Parts:
             if done:
                 done()
             yield result
+
+    def exchange(
+        self,
+        split: Callable[[Part], list[Any]],
+        merge: Callable[[list[Any]], Result],
+        buckets: int,
+        label: str,
+    ) -> list[Result]:
+        """Split every chunk into buckets, and return what `merge` makes of each bucket of all."""
+        chunks = list(self.spread(split, label))
+        return list(in_order(lambda k: merge([chunk[k] for chunk in chunks]), range(buckets)))
 
 
 class ChunkedWalk:
@@ -66,7 +85,7 @@ class ChunkedWalk:
 
     def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
         """Return the sums over items of each group and mode."""
-        raise NotImplementedError
+        return sums_over_items(self.parts, self.change, moments, self.parts.pairs_at_once)
 
     def _plain(self, part: Part) -> PlainWalk:
         return PlainWalk(self.change(part))

@@ -107,7 +107,7 @@ class DuckLog:
                 n_items=n_items,
                 dropped=dropped,
             )
-            parts = Parts(spool.read, len(spool.chunks), progress)
+            parts = Parts(spool.read, len(spool.chunks), self.limits.pairs_at_once, progress)
             if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
                 facts = replace(facts, score_std=_score_std(parts, spool.n_rows))
             yield ChunkedSource(parts, plan.groups, facts, partial(_fit, fits))

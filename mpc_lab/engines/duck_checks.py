@@ -62,7 +62,8 @@ def check_one_per_query(connection: Any, rows: DuckRows, role: str) -> None:
     wrong = _first(
         connection,
         f"SELECT {keys}, min({label}), max({label}), count({label}) < count(*) FROM {rows.kept} "
-        f"GROUP BY {keys} HAVING min({label}) <> max({label}) OR count({label}) < count(*) LIMIT 1",
+        f"GROUP BY {keys} HAVING min({label}) <> max({label}) OR count({label}) < count(*) "
+        f"ORDER BY count({label}) < count(*) DESC LIMIT 1",
     )
     if wrong is None:
         return

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.engines.duck_rows import DuckRows, Labels
-from mpc_lab.pairing.arrays import Flags, Floats
+from mpc_lab.engines.fits import levels
+from mpc_lab.pairing.arrays import Floats
 from mpc_lab.scoring.calibrated import Pool, Steps
 
 _BATCH = 122_880
@@ -30,19 +31,9 @@ def fits_of_all(
         for group, (inside, outside) in enumerate(pools):
             bit = np.uint64(1) << np.uint64(group % 64)
             member = words[group // 64] & bit != 0
-            inside.add(*_levels(score, outcome, member))
-            outside.add(*_levels(score, outcome, ~member))
+            inside.add(*levels(score, outcome, member))
+            outside.add(*levels(score, outcome, ~member))
     return [(inside.steps(), outside.steps()) for inside, outside in pools]
-
-
-def _levels(score: Floats, outcome: Floats, here: Flags) -> tuple[Floats, Floats, Floats]:
-    """Return distinct scores, the sums of their outcomes, and how many rows they have."""
-    mine, y = score[here], outcome[here]
-    first = np.flatnonzero(np.diff(mine, prepend=np.nan) != 0)
-    if not len(first):
-        return np.empty(0), np.empty(0), np.empty(0)
-    count = np.diff(first, append=len(mine)).astype(np.float64)
-    return mine[first], np.add.reduceat(y, first), count
 
 
 def _whole_levels(reader: Any) -> Iterator[tuple[Floats, Floats, list[Any]]]:

@@ -14,6 +14,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LEAST = 10**9
 _LIBRARIES = 4 * 10**8  # what Python and the libraries take before any row is read
+_BYTES_IN_A_PAIR = 300
 _FEWEST_ROWS, _MOST_ROWS = 1 << 16, 1 << 20
 
 
@@ -35,8 +36,8 @@ class Limits:
 
     @property
     def pairs_at_once(self) -> int:
-        """Pairs of a group whose items are sorted at once, by every thread."""
-        return int(min(max((self.memory - _LIBRARIES) // (400 * n_threads()), 1 << 16), 1 << 22))
+        """Pairs whose items and dyads are held at once, with the copies that sorting makes."""
+        return int(max((self.memory - _LIBRARIES) // _BYTES_IN_A_PAIR, 1 << 16))
 
 
 def as_limits(memory: str | int | None) -> Limits:

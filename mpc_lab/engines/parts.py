@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.arrays import Flags, Floats, Ints
+from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.log import Log, rescore, resort
 from mpc_lab.ranking import LogFacts
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule
@@ -18,10 +18,21 @@ from mpc_lab.scoring.calibrated import Steps
 
 @dataclass(frozen=True)
 class Part:
-    """Whole units of a log, as logged, and the other score columns in its order."""
+    """Whole units of a log, as logged.
+
+    Attributes
+    ----------
+    log : Log
+    columns : dict of float64 arrays
+        Other score columns, in the order of the log.
+    names : uint64 array
+        What the items of the log are called everywhere, by their codes here; empty where codes
+        are the same everywhere.
+    """
 
     log: Log
     columns: dict[str, Floats] = field(default_factory=dict)
+    names: Masks = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
 
 class Change(Protocol):

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.ranking import checks
-from mpc_lab.ranking.columns import Codes, Floats, Ints, combine, encode, is_missing, numbers
+from mpc_lab.ranking.columns import (
+    Bools,
+    Codes,
+    Floats,
+    Ints,
+    combine,
+    encode,
+    is_missing,
+    numbers,
+)
 from mpc_lab.ranking.groups import Membership, label_names, read_groups
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.ranking.table import Frame, get_column, take_rows
@@ -90,18 +99,29 @@ def _complete_rows(
     table: Frame, columns: ColumnNames, floats: dict[str, Floats], *, drop: bool
 ) -> Ints:
     """Return the numbers of the rows in which nothing is missing."""
-    missing = {
-        _what(role, name): is_missing(get_column(table, name, role))
-        for role, name in _id_columns(columns)
-    }
-    for role, values in floats.items():
-        missing[_what(role, getattr(columns, role))] = np.isnan(values)
+    missing = _missing(table, columns, floats)
     if not drop:
         checks.check_complete(missing)
     keep = np.flatnonzero(~np.logical_or.reduce(list(missing.values())))
     if not len(keep):
         raise checks.nothing_left(len(table))
     return keep
+
+
+def _missing(table: Frame, columns: ColumnNames, floats: dict[str, Floats]) -> dict[str, Bools]:
+    missing = {
+        _what(role, name): is_missing(get_column(table, name, role))
+        for role, name in _id_columns(columns)
+    }
+    for role, values in floats.items():
+        missing[_what(role, getattr(columns, role))] = np.isnan(values)
+    return missing
+
+
+def count_complete(table: Frame, columns: ColumnNames) -> int:
+    """Return the number of rows in which nothing is missing."""
+    missing = _missing(table, columns, _read_numbers(table, columns))
+    return len(table) - int(np.logical_or.reduce(list(missing.values())).sum())
 
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:

@@ -81,6 +81,20 @@ def test_units_agree_with_memory(unit, tmp_path, small_chunks):
     assert_agree(*both(frame, tmp_path / "log.parquet", **how))
 
 
+@pytest.mark.parametrize("cluster", ["union", "item", "query"])
+@pytest.mark.parametrize("item", ["item", "title"])
+def test_items_agree_with_memory(cluster, item, tmp_path, small_chunks):
+    how = {"item": item, "group": BOOLEANS, "cluster": cluster, "pairing_modes": MODES}
+    assert_agree(*both(random_log(13), tmp_path / "log.parquet", **how))
+
+
+@pytest.mark.parametrize("unit", [None, "user"])
+def test_items_in_several_shares_agree_with_memory(unit, tmp_path, small_chunks, monkeypatch):
+    monkeypatch.setattr(limits.Limits, "pairs_at_once", 200)
+    how = {"item": "item", "unit": unit, "group": BOOLEANS, "scoring_rules": RULES}
+    assert_agree(*both(random_log(17), tmp_path / "log.parquet", **how))
+
+
 def test_logged_positions_and_segments_agree_with_memory(tmp_path, small_chunks):
     how = {"position": "position", "segment": "country", "group": BOOLEANS}
     how |= {"pairing_modes": MODES, "scoring_rules": RULES}

@@ -1,0 +1,47 @@
+"""The few calls of Dask that are used, under one roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dask import base
+from dask.delayed import delayed
+
+_base: Any = base
+_delayed: Any = delayed
+
+
+def later(function: Any, *, parts: int | None = None) -> Callable[..., Any]:
+    """Return a function that is called on the cluster, or a value that is sent there once."""
+    return _delayed(function, pure=False, nout=parts)  # type: ignore[no-any-return]
+
+
+def compute(asked: Sequence[Any]) -> list[Any]:
+    """Return the results of delayed calls, in order."""
+    return list(_base.compute(*asked))
+
+
+def persist(asked: Sequence[Any]) -> list[Any]:
+    """Compute delayed calls and keep their results where they lie."""
+    return list(_base.persist(*asked))
+
+
+def client() -> Any:
+    """Return the client of a distributed scheduler, None if there is none."""
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def each_done(futures: Sequence[Any], done: Callable[[], None] | None) -> None:
+    """Wait for futures, and say so after each."""
+    import distributed
+
+    completed: Any = distributed.as_completed
+    for _ in completed(futures):
+        if done:
+            done()

@@ -1,0 +1,215 @@
+"""Logs in a Dask frame: partitions become parts, sums are added in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from mpc_lab.engines.cluster import ClusterSource, score_std
+from mpc_lab.engines.dask_calls import client, compute, each_done, later, persist
+from mpc_lab.engines.extras import need_extra
+from mpc_lab.engines.parts import Part
+from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
+from mpc_lab.engines.progress import Progress
+from mpc_lab.engines.sources import Source
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.pairing.arrays import Masks
+from mpc_lab.ranking import ColumnNames, Facts, checks
+from mpc_lab.scoring import Boosted, Column
+
+if TYPE_CHECKING:
+    from mpc_lab.results.plan import Plan
+
+Result = TypeVar("Result")
+Chunk = TypeVar("Chunk")
+
+_FAN_IN = 8
+_ORDER = "mpc_lab row"
+
+
+class DaskLog:
+    """A log in a Dask frame.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    columns : ColumnNames
+    drop : bool
+        Whether rows with a missing value are left out.
+    """
+
+    ranking = None
+
+    def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
+        need_extra("dask", "A Dask frame")
+        self.frame, self.spec = frame, Spec(columns, drop)
+        _check_columns(frame, self.spec)
+        wanted = frame[self.spec.needed].to_delayed()
+        found = compute([later(find_groups)(part, self.spec) for part in wanted])
+        groups = tuple(sorted({group for part in found for group in part}))
+        self.known = Facts(columns, groups)
+
+    @contextmanager
+    def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
+        """Read and sort every partition where it lies; what that holds is let go at the end."""
+        columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
+        extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
+        spec = replace(self.spec, groups=plan.groups, extra=extra)
+        _check_columns(self.frame, spec)
+        pieces, counts = self._whole(spec)
+        cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
+        facts = _facts(self.known, counts, cluster)
+        if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
+            facts = replace(facts, score_std=score_std(cluster, facts.n_rows))
+        yield ClusterSource(cluster, plan.groups, facts)
+
+    def _whole(self, spec: Spec) -> tuple[list[Any], list[Piece]]:
+        """Return pieces that hold whole units, and all of them but their rows.
+
+        The tasks that read the pieces say themselves which queries they hold: another pass over
+        the frame might see other partitions.
+        """
+        numbered = [
+            later(_numbered)(part, number)
+            for number, part in enumerate(self.frame[spec.needed].to_delayed())
+        ]
+        pieces, counts = _read(numbered, spec)
+        if _spans([piece.units for piece in counts]):
+            pieces, counts = _read(_shuffled(self.frame, numbered, spec), spec)
+        if _spans([piece.queries for piece in counts]):
+            raise MpcError(
+                "A query must lie in one unit, but some query has rows in two: give each query "
+                "one unit, or name more columns in query."
+            )
+        return pieces, counts
+
+
+class DaskCluster:
+    """The parts of a log, as delayed values that are kept where they lie."""
+
+    def __init__(self, parts: list[Any], progress: Progress | None) -> None:
+        self.parts, self.progress = parts, progress
+
+    def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
+        """Return what the task makes of every part, in their order."""
+        return self._computed([self._asked(task, part) for part in self.parts], label)
+
+    def total(self, task: Callable[[Part], Result], label: str, start: Result) -> Result:
+        """Return the sum of what the task makes of every part, added in a tree."""
+        found = [self._asked(task, part) for part in self.parts]
+        while len(found) > 1:
+            found = [
+                later(_sum)(found[first : first + _FAN_IN])
+                for first in range(0, len(found), _FAN_IN)
+            ]
+        (whole,) = self._computed(found, label)
+        return start + whole  # type: ignore[no-any-return]
+
+    def exchange(
+        self,
+        split: Callable[[Part], list[Chunk]],
+        merge: Callable[[list[Chunk]], Result],
+        buckets: int,
+        label: str,
+    ) -> list[Result]:
+        """Split every part into buckets, and return what `merge` makes of each bucket of all."""
+        shared = later(split)
+        chunks = [later(_call, parts=buckets)(shared, part) for part in self.parts]
+        merged = [later(merge)([chunk[bucket] for chunk in chunks]) for bucket in range(buckets)]
+        return self._computed(merged, label)
+
+    def _asked(self, task: Callable[[Part], Any], part: Any) -> Any:
+        return later(_call)(later(task), part)
+
+    def _computed(self, asked: list[Any], label: str) -> list[Any]:
+        here = client()
+        if here is None or self.progress is None:
+            return compute(asked)
+        futures = here.compute(asked)
+        each_done(futures, self.progress(label, len(futures)))
+        return list(here.gather(futures))
+
+
+def _call(task: Callable[[Any], Any], part: Any) -> Any:
+    return task(part)
+
+
+def _sum(parts: list[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _numbered(frame: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Write down the order of the rows, which a shuffle loses."""
+    return frame.assign(**{_ORDER: (number << 40) + np.arange(len(frame))})
+
+
+def _shuffled(frame: Any, numbered: list[Any], spec: Spec) -> list[Any]:
+    """Bring the rows of a unit, or of a query, into one partition."""
+    import dask.dataframe as dd
+
+    columns = spec.columns
+    key = columns.query if columns.unit is None else columns.unit
+    meta = _numbered(frame[spec.needed]._meta, 0)
+    whole = dd.from_delayed(numbered, meta=meta, verify_meta=False)
+    shuffled = whole.shuffle(on=list(key) if isinstance(key, tuple) else key)
+    return list(shuffled.to_delayed())
+
+
+def _read(frames: list[Any], spec: Spec) -> tuple[list[Any], list[Piece]]:
+    shared = later(spec)
+    pieces = persist([later(_piece)(frame, shared, number) for number, frame in enumerate(frames)])
+    return pieces, compute([later(_without_rows)(piece) for piece in pieces])
+
+
+def _piece(frame: pd.DataFrame, spec: Spec, number: int) -> Piece:
+    ordered = frame.sort_values(_ORDER).drop(columns=_ORDER).reset_index(drop=True)
+    return make_piece(ordered, spec, number)
+
+
+def _without_rows(piece: Piece) -> Piece:
+    return replace(piece, part=None)  # type: ignore[arg-type]
+
+
+def _get(piece: Any, name: str) -> Any:
+    return later(getattr)(piece, name)
+
+
+def _spans(names: list[Masks]) -> bool:
+    """Tell whether a name occurs in two pieces."""
+    every = np.sort(np.concatenate(names))
+    return bool((every[1:] == every[:-1]).any())
+
+
+def _facts(known: Facts, counts: list[Piece], cluster: DaskCluster) -> Facts:
+    n_rows = sum(piece.n_rows for piece in counts)
+    dropped = sum(piece.dropped for piece in counts)
+    if not n_rows:
+        raise checks.nothing_left(dropped) if dropped else checks.no_rows()
+    names = cluster.collect(_names, "counting items")
+    return replace(
+        known,
+        n_rows=n_rows,
+        n_queries=sum(piece.n_queries for piece in counts),
+        n_units=sum(piece.n_units for piece in counts),
+        n_items=len(np.unique(np.concatenate(names))),
+        dropped=dropped,
+    )
+
+
+def _names(part: Part) -> Masks:
+    return part.names
+
+
+def _check_columns(frame: Any, spec: Spec) -> None:
+    known = list(frame.columns)
+    for name in spec.needed:
+        if name not in known:
+            raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")

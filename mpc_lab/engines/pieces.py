@@ -1,0 +1,152 @@
+"""A partition of a cluster's frame becomes a part of a log, where it lies.
+
+Every partition is read and checked as a `Ranking` is, by the same code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mpc_lab.engines.parts import Part
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.arrays import Ints, Masks
+from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.ranking import ColumnNames, Ranking
+from mpc_lab.ranking.groups import read_groups
+from mpc_lab.ranking.reading import count_complete
+from mpc_lab.ranking.table import get_column, open_table
+from mpc_lab.scoring.checks import checked_scores
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How partitions are read.
+
+    Attributes
+    ----------
+    columns : ColumnNames
+    drop : bool
+        Whether rows with a missing value are left out.
+    groups : tuple of str
+        The groups to audit, in the order of the masks.
+    extra : tuple of str
+        Other score columns.
+    """
+
+    columns: ColumnNames
+    drop: bool
+    groups: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+
+    @property
+    def needed(self) -> list[Any]:
+        """All columns that are read."""
+        names: list[Any] = list(self.extra)
+        for role, name in self.columns.given().items():
+            if role != "group_sep":
+                names += name if isinstance(name, tuple) else (name,)
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part and what is counted over all of them.
+
+    Attributes
+    ----------
+    part : Part
+    n_rows, n_queries, n_units, dropped : int
+    queries, units : uint64 arrays
+        What tells the queries, and the units, of the piece from all others.
+    """
+
+    part: Part
+    n_rows: int
+    n_queries: int
+    n_units: int
+    dropped: int
+    queries: Masks
+    units: Masks
+
+
+def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
+    """Return the names of the groups in a partition."""
+    columns = spec.columns
+    table = open_table(frame)
+    if not len(table):
+        return ()
+    if spec.drop:
+        return Ranking(frame, **_keywords(spec)).groups if count_complete(table, columns) else ()
+    return read_groups(table, columns.group, columns.group_sep).groups
+
+
+def make_piece(frame: Any, spec: Spec, number: int) -> Piece:
+    """Read and sort the rows of a partition, which hold whole units."""
+    try:
+        table = open_table(frame)
+        for name in spec.needed:
+            get_column(table, name)
+        if not len(table) or (spec.drop and not count_complete(table, spec.columns)):
+            return _empty(len(table), spec)
+        return _filled(Ranking(frame, **_keywords(spec)), spec, number)
+    except MpcError as error:
+        raise MpcError(f"In partition {number}: {error}") from error
+
+
+def _keywords(spec: Spec) -> dict[str, Any]:
+    columns = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in spec.columns.given().items()
+    }
+    return {**columns, "missing": "drop" if spec.drop else "raise"}
+
+
+def _filled(ranking: Ranking, spec: Spec, number: int) -> Piece:
+    log = sort_rows(ranking, masks=_masks(ranking, spec.groups))
+    extra = {
+        name: checked_scores(ranking.column(name), ranking.n_rows, f"The score column {name!r}")[
+            log.row
+        ]
+        for name in spec.extra
+    }
+    names = np.empty(0, dtype=np.uint64)
+    if ranking.item_code is not None:
+        names = _hashed(ranking.item_labels(np.arange(ranking.n_items)))
+    queries = _hashed(ranking.query_labels(np.arange(ranking.n_queries)))
+    units = queries
+    if ranking.unit_code is not None:
+        units = _hashed(ranking.unit_labels(np.arange(ranking.n_units)))
+    # Pieces that drew alike would draw the same places of their lists again and again.
+    part = Part(replace(log, origin=number << 32), extra, names)
+    return Piece(
+        part, ranking.n_rows, ranking.n_queries, ranking.n_units, ranking.dropped, queries, units
+    )
+
+
+def _masks(ranking: Ranking, groups: tuple[str, ...]) -> Masks:
+    """Return masks in which groups stand in the order of all, whichever the partition has."""
+    masks = np.zeros((max(1, -(-len(groups) // 64)), ranking.n_rows), dtype=np.uint64)
+    for k, group in enumerate(groups):
+        if group in ranking.groups:
+            masks[k // 64] |= ranking.member(group).astype(np.uint64) << np.uint64(k % 64)
+    return masks
+
+
+def _hashed(labels: Any) -> Masks:
+    """Return 64 bits for each label, the same on every machine."""
+    texts = np.array([repr(label) for label in labels.tolist()], dtype=object)
+    return pd.util.hash_array(texts, categorize=False).astype(np.uint64)
+
+
+def _empty(dropped: int, spec: Spec) -> Piece:
+    none: Ints = np.empty(0, dtype=np.int64)
+    no_number, nothing = np.empty(0), np.empty(0, dtype=np.uint64)
+    start = np.zeros(1, dtype=np.int64)
+    words = np.empty((max(1, -(-len(spec.groups) // 64)), 0), dtype=np.uint64)
+    log = Log(start, start, no_number, no_number, words, none, none, none, none)
+    part = Part(log, dict.fromkeys(spec.extra, no_number))
+    return Piece(part, 0, 0, 0, dropped, nothing, nothing)
