@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from mpc_lab.engines.exchanged_items import sums_over_items
-from mpc_lab.engines.memory import in_order
+from mpc_lab.engines.memory import in_order, n_threads
 from mpc_lab.engines.parts import Change, Fits, Part, changes
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import Logs
@@ -42,6 +42,7 @@ class Parts:
     ) -> None:
         self.read, self.count, self.progress = read, count, progress
         self.pairs_at_once = pairs_at_once
+        self.buckets = 2 * n_threads()
 
     def spread(self, task: Callable[[Part], Result], label: str) -> Iterator[Result]:
         """Yield what the task makes of each chunk, in order."""

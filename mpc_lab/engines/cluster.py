@@ -30,7 +30,15 @@ Chunk = TypeVar("Chunk")
 
 
 class Cluster(Protocol):
-    """Where the parts of a log lie. Tasks are functions of a module with arguments bound."""
+    """Where the parts of a log lie. Tasks are functions of a module with arguments bound.
+
+    Attributes
+    ----------
+    buckets : int
+        How many buckets are worth having in an exchange.
+    """
+
+    buckets: int
 
     def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
         """Return what the task makes of every part, in their order."""

@@ -29,6 +29,7 @@ Result = TypeVar("Result")
 Chunk = TypeVar("Chunk")
 
 _FAN_IN = 8
+_BUCKETS = 32
 _ORDER = "mpc_lab row"
 
 
@@ -94,6 +95,7 @@ class DaskCluster:
 
     def __init__(self, parts: list[Any], progress: Progress | None) -> None:
         self.parts, self.progress = parts, progress
+        self.buckets = min(_BUCKETS, max(1, len(parts)))
 
     def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
         """Return what the task makes of every part, in their order."""

@@ -29,6 +29,7 @@ Chunk = TypeVar("Chunk")
 
 _ORDER = "mpc_lab row"
 _ROWS_AT_ONCE = 1 << 20
+_BUCKETS = 32
 _ANSWER = "bucket int, payload binary"
 _TREE_ABOVE = 64  # so many sums are added by the driver
 
@@ -78,6 +79,7 @@ class SparkCluster:
 
     def __init__(self, rows: Any, spec: Spec, progress: Progress | None) -> None:
         self.rows, self.spec, self.progress = rows, spec, progress
+        self.buckets = min(_BUCKETS, rows.rdd.getNumPartitions())
 
     def pieces(self) -> list[Piece]:
         """Return all pieces without their rows."""

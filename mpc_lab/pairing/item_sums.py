@@ -98,16 +98,17 @@ def sums_of_group(
                 for (of_items, of_dyads), more in zip(listed, added, strict=True)
             ]
         for mode, (of_items, of_dyads) in enumerate(listed):
-            _add(of_items, of_dyads, items[mode], dyads[mode])
+            book_entries(of_items, of_dyads, items[mode], dyads[mode])
     if len(counts) == 3:
         member = np.asarray(log.masks[word] & (ONE << np.uint64(bit)) != 0)
         i, j = pair_rows(log, member, "adjacent", float(edges[-1]))
-        _add(*neighbour_entries(log, i, j, edges, center), items[2], dyads[2])
+        book_entries(*neighbour_entries(log, i, j, edges, center), items[2], dyads[2])
     once = (lists.recurring > 0, lists.recurring > 0, False)
     return [_cumulated(*sums) for sums in zip(items, dyads, once, strict=False)]
 
 
-def _add(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
+def book_entries(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
+    """Add to float64 arrays (bin, sum) what items, and what dyads, change in each bin."""
     _book_clusters(*of_items.taken(stable_order(of_items.key)), items)
     # Most dyads occur once: only those that may occur again are worth sorting.
     again = _may_repeat(of_dyads.key, _hash_bits(len(of_dyads.key)))
