@@ -1,30 +1,33 @@
-"""The few calls of Dask that are used, under one roof."""
+"""The few calls of Dask that are used, under one roof; it is imported when they are made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dask import base
-from dask.delayed import delayed
-
-_base: Any = base
-_delayed: Any = delayed
-
 
 def later(function: Any, *, parts: int | None = None) -> Callable[..., Any]:
     """Return a function that is called on the cluster, or a value that is sent there once."""
-    return _delayed(function, pure=False, nout=parts)  # type: ignore[no-any-return]
+    from dask import delayed as module  # type: ignore[attr-defined]
+
+    delayed: Any = module
+    return delayed(function, pure=False, nout=parts)  # type: ignore[no-any-return]
 
 
 def compute(asked: Sequence[Any]) -> list[Any]:
     """Return the results of delayed calls, in order."""
-    return list(_base.compute(*asked))
+    from dask import base
+
+    dask: Any = base
+    return list(dask.compute(*asked))
 
 
 def persist(asked: Sequence[Any]) -> list[Any]:
     """Compute delayed calls and keep their results where they lie."""
-    return list(_base.persist(*asked))
+    from dask import base
+
+    dask: Any = base
+    return list(dask.persist(*asked))
 
 
 def client() -> Any:
