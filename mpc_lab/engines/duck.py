@@ -211,6 +211,8 @@ def _checked(chunk: Cut, listed: ListChecks, extra: tuple[str, ...]) -> dict[str
             suspect = not np.isfinite(np.sum(columns[name]))
         if suspect and not np.isfinite(columns[name]).all():
             raise BadRows
+        if max(-columns[name].min(), columns[name].max()) > checks.LARGEST.get(name, np.inf):
+            raise BadRows
     if "item" in columns:
         columns["item"] = columns["item"].astype(np.int64)
     if not listed.passed(columns, chunk.starts):

@@ -22,6 +22,10 @@ def explain(connection: Any, rows: DuckRows, extra: tuple[str, ...] = ()) -> Mpc
     for (role, name), (count, first) in _counted(connection, rows, infinite).items():
         if count:
             return checks.not_finite(_what(role, name), count, first)
+    for role, name, sql in rows.numbers:
+        large = _too_large(connection, rows, role, sql) if role in checks.LARGEST else None
+        if large is not None:
+            return checks.too_large(role, _what(role, name), *large)
     for name in extra:
         sql = rows.table.number(name, "score")
         bad: dict[tuple[str, Hashable], str] = {
@@ -31,6 +35,17 @@ def explain(connection: Any, rows: DuckRows, extra: tuple[str, ...] = ()) -> Mpc
         if count:
             return _not_finite_scores(connection, rows, name, count, first)
     return _explain_lists(connection, rows)
+
+
+def _too_large(connection: Any, rows: DuckRows, role: str, sql: str) -> Any:
+    """Return the first row with a number that is too large, and the number."""
+    kept = f"({rows.complete}) AND " if rows.drop else ""
+    return _first(
+        connection,
+        f"SELECT row, value FROM (SELECT row_number() OVER () - 1 AS row, {sql} AS value, "
+        f"{kept}abs({sql}) > {checks.LARGEST[role]!r} AS large FROM {rows.table.sql}) "
+        "WHERE large ORDER BY row LIMIT 1",
+    )
 
 
 def _explain_lists(connection: Any, rows: DuckRows) -> MpcError:

@@ -41,6 +41,8 @@ def broken(column, row, value):
         (broken("score", 17, None), {}),
         (broken("score", 17, np.inf), {}),
         (broken("outcome", 3, None), {}),
+        (broken("outcome", 3, -1e101), {}),
+        (broken("score", 5, 2e300), {"missing": "drop"}),
         (broken("name", 5, None), {"query": "name"}),
         (broken("item", 40, None), {"item": "item"}),
         (broken("country", 4, None), {"segment": "country"}),
