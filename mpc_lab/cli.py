@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import shtab
 
@@ -206,7 +206,7 @@ def _add_explore(commands: argparse._SubParsersAction[_Parser]) -> None:
     file.complete = shtab.FILE  # type: ignore[attr-defined]
     for name in COLUMN_OPTIONS:
         option = BY_NAME[name]
-        how = {"action": "append"} if option.is_list else {}
+        how: dict[str, Any] = {"action": "append"} if option.is_list else {}
         explore.add_argument(
             option.flag, dest=name, metavar=option.metavar or "TEXT", help=option.help, **how
         )

@@ -284,6 +284,7 @@ def test_a_bad_line_is_one_line_and_code_3(folder, capsys, monkeypatch, words, s
     [
         ("a.csv", b""),
         ("a.csv", b"\xff\xfe\x00"),
+        ("a.csv", b"query,item,score,outcome,type\n1,1,0.5,1,a\n1,2,0.5,1,a,,more\n"),
         ("a.csv.gz", b"not zipped"),
         ("a.parquet", b"PAR1 nothing PAR1"),
         ("a.feather", b"ARROW1\0\0"),

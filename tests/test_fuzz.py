@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mpc_lab as mpc
+
 SHORT = settings(
     max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -25,6 +27,14 @@ def folder():
 @pytest.fixture(scope="module")
 def seeds(folder):
     return fuzzing.seeds(folder)
+
+
+@pytest.mark.parametrize(("role", "value"), [("score", 2e300), ("outcome", -1e101)])
+def test_numbers_too_large_to_reckon_with_are_refused(role, value):
+    log = {"query": [1, 1], "score": [0.1, 0.2], "outcome": [0.0, 1.0], "group": ["a", "b"]}
+    log[role][1] = value
+    with pytest.raises(mpc.MpcError, match=f"{role} column .* at most .* row 1"):
+        mpc.audit(log, **{name: name for name in log})
 
 
 @SHORT

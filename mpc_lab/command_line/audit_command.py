@@ -96,7 +96,9 @@ def _ranking(paths: list[Path], given: dict[str, Any]) -> Ranking:
     columns = _columns(roles, rule_columns(given.get("rules", ())))
     with _reading(paths, given) as done:
         log = read_log(paths, columns, done)
-    single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    single: dict[str, Any] = {
+        name: found[0] if len(found) == 1 else found for name, found in roles.items()
+    }
     others = {name: given[name] for name in ("group_sep", "missing") if name in given}
     return Ranking(log, **single, **others)
 

@@ -7,6 +7,7 @@ there: ``007`` stays ``007`` in every file, so that a query that is split over f
 from __future__ import annotations
 
 import glob
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -163,14 +164,23 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     # Every digit counts; newer pandas reads them all and knows no other way.
     if int(pd.__version__.split(".")[0]) < 3:
         options["float_precision"] = "round_trip"
-    frame: pd.DataFrame = pd.read_csv(
-        path,
-        sep=_separator(path),
-        encoding="utf-8-sig",
-        low_memory=False,
-        index_col=False,
-        **options,
-    )
+    with warnings.catch_warnings():
+        # A row with more fields than there are names would lose some, with a warning alone.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame: pd.DataFrame = pd.read_csv(
+                path,
+                sep=_separator(path),
+                encoding="utf-8-sig",
+                low_memory=False,
+                index_col=False,
+                **options,
+            )
+        except pd.errors.ParserWarning as error:
+            raise MpcError(
+                f"{str(path)!r} cannot be read: a row has more fields than the first line has "
+                "names; correct that row, or quote its commas."
+            ) from error
     return frame
 
 

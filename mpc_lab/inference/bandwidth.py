@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,14 +81,20 @@ def choose_bandwidth(gap: FloatArray, d: FloatArray, query: IntArray) -> Bandwid
         raise MpcError("A bandwidth needs pairs, but there is none; choose another group.")
     order = np.argsort(gap, kind="stable")
     gap, d, query = gap[order], d[order], query[order]
+    # Powers of gaps near 1 stay finite; a power of two changes no digit.
+    widest = float(gap[-1])
+    unit = 2.0 ** math.frexp(widest)[1] if 0 < widest < 1e300 else max(widest, 1.0)
+    gap = gap / unit
     candidates = _candidates(gap)
     m2, s2 = _curvature(gap, d, query)
+    # In Python's own numbers, which know infinity without a warning.
+    curved = m2 / unit / unit, s2 / unit / unit
     if not np.isfinite(m2):
         missing = np.full(len(candidates), np.inf)
-        return Bandwidth(float(candidates[-1]), candidates, missing, m2, s2)
+        return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
     criterion = np.array([_squared_error(gap, d, query, h, m2, s2) for h in candidates])
     best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
-    return Bandwidth(float(candidates[best]), candidates, criterion, m2, s2)
+    return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
 
 
 def _candidates(gap: FloatArray) -> FloatArray:

@@ -95,10 +95,10 @@ class Context:
         """Return a chart as HTML with a number of its own."""
         return figure(chart, next(self._numbers))
 
-    def attempt(self, make: Callable[[], str]) -> str:
-        """Return what a function makes, or the sentence that says why it cannot."""
+    def attempt(self, make: Callable[..., str], *given: object) -> str:
+        """Return what a function makes of its arguments, or the sentence that says why not."""
         try:
-            return make()
+            return make(*given)
         except MpcError as error:
             return paragraphs([str(error)], "note")
 

@@ -31,7 +31,7 @@ def boosts(context: Context) -> str:
     shown = context.focus[:_DRAWN]
     for cell in shown:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
-        pieces.append(context.attempt(lambda cell=cell: _boost(context, cell)))
+        pieces.append(context.attempt(_boost, context, cell))
     left = len(context.focus) - len(shown)
     pieces += [paragraphs([f"Left out: {left} more groups."], "note")] if left > 0 else []
     if not shown:

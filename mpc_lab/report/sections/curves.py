@@ -22,7 +22,7 @@ def curves(context: Context) -> str:
         pieces.pop()
     for cell in context.focus:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
-        pieces.append(context.attempt(lambda cell=cell: _curve(context, cell)))
+        pieces.append(context.attempt(_curve, context, cell))
     if not context.has_rows:
         pieces.append(
             paragraphs(["The limit ε → 0 and the certificate need the rows of the log."], "note")
@@ -38,8 +38,8 @@ def _curve(context: Context, cell: Cell) -> str:
         return drawn
     return (
         drawn
-        + context.attempt(lambda: _limit(context, cell))
-        + context.attempt(lambda: _certificate(context, cell))
+        + context.attempt(_limit, context, cell)
+        + context.attempt(_certificate, context, cell)
     )
 
 

@@ -24,7 +24,7 @@ def pairs(context: Context) -> str:
     pieces = [paragraphs([how], "soft")]
     for cell in context.focus:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
-        pieces.append(context.attempt(lambda cell=cell: _pairs(context, cell)))
+        pieces.append(context.attempt(_pairs, context, cell))
     return "".join(pieces)
 
 

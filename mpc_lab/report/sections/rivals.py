@@ -32,14 +32,12 @@ def _rivals(context: Context) -> str:
         pieces.append(f"<h3>Group {label(name)}</h3>{paragraphs([one['explanation'].item()])}")
         pieces.append(_flags(one))
         if k < _DRAWN:
-            pieces.append(
-                context.attempt(
-                    lambda name=name: context.figure(
-                        charts.rivals(context.audit, name, found=found)
-                    )
-                )
-            )
+            pieces.append(context.attempt(_chart, context, name, found))
     return "".join(pieces)
+
+
+def _chart(context: Context, name: str, found: xr.Dataset) -> str:
+    return context.figure(charts.rivals(context.audit, name, found=found))
 
 
 def _flags(one: xr.Dataset) -> str:
