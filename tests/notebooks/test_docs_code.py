@@ -1,8 +1,10 @@
 """Every block of code in the pages runs, and prints what the page shows below it.
 
-A page is read from its first block to its last, in one namespace and one empty folder. A ``text``
-block right after a ``python`` or ``sh`` block is what that prints. A block that cannot run here
-stands after a comment ``<!-- only read: why -->``; it must still be valid code.
+A page is read from its first block to its last, in one namespace and one folder with sample logs; a
+``toml`` block becomes its ``audit.toml``. A ``text`` block right after a ``python`` or ``sh`` block
+is what that prints. A command with ``--gate`` may give any of the gate's three answers. A block that
+cannot run here stands after a comment ``<!-- only read: why -->``, or is a ``{code-block}``; it must
+still be valid code.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sample_files import write_sample_files
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(
@@ -30,6 +33,7 @@ PAGES += sorted(DOCS.glob("*.md"))
 FENCE = re.compile(
     r"^(?P<ticks>```+)(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=ticks)$", re.MULTILINE | re.DOTALL
 )
+OPTIONS = re.compile(r"\A(:\w+:.*\n)+")
 ONLY_READ = re.compile(r"<!-- only read: \S.*? -->\s*\Z")
 # Commands that set up a machine, or are this very check; .ci/run is where they run.
 SETTING_UP = ("pip install", "ruff check", "python tests/", "MPC_LAB_EXECUTED=", "bash .ci/run")
@@ -53,12 +57,14 @@ def blocks(text: str) -> list[Block]:
     """
     made, end = [], 0
     for found in FENCE.finditer(text):
-        language = found["language"].strip()
+        language, code = found["language"].strip(), found["code"]
+        before = text[end : found.start()]
+        only_read = bool(ONLY_READ.search(before)) or language.startswith("{code-block}")
+        if language.startswith("{code-block}"):
+            language, code = language.removeprefix("{code-block}").strip(), OPTIONS.sub("", code)
         if not language.startswith("{"):
-            before = text[end : found.start()]
             line = text.count("\n", 0, found.start()) + 1
-            only_read = bool(ONLY_READ.search(before))
-            made.append(Block(language, found["code"], only_read, not before.strip(), line))
+            made.append(Block(language, code, only_read, not before.strip(), line))
         end = found.end()
     return made
 
@@ -87,9 +93,10 @@ def run_shell(block: Block) -> str:
         ["bash", "-eu", "-c", COMMAND + block.code],
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": path, "COLUMNS": "120"},
+        env={**os.environ, "PATH": path, "COLUMNS": "120", "HOME": os.getcwd()},
     )
-    assert done.returncode == 0, done.stderr
+    answers = range(3) if "--gate" in block.code else (0,)
+    assert done.returncode in answers, done.stderr
     return done.stdout
 
 
@@ -101,6 +108,7 @@ def read(block: Block) -> None:
         subprocess.run(["bash", "-n", "-c", block.code], check=True)
     elif block.language == "toml":
         tomllib.loads(block.code)
+        Path("audit.toml").write_text(block.code, "utf-8")
     elif block.language == "json":
         json.loads(block.code)
     elif block.language == "yaml":
@@ -117,6 +125,7 @@ def test_every_block_of_a_page_runs_and_prints_what_it_shows(page, tmp_path, mon
     if any(name in page.read_text("utf-8") for name in ("movielens_ranking(", "movielens(")):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nobody is there
+    write_sample_files(tmp_path)
     found = blocks(page.read_text("utf-8"))
     namespace: dict[str, object] = {"__name__": "page"}
     printed: str | None = None
@@ -149,6 +158,13 @@ def test_a_block_that_is_only_read_says_why():
     assert not second.only_read
     with pytest.raises(SyntaxError):
         read(first)
+
+
+def test_a_block_with_a_caption_is_only_read():
+    (found,) = blocks("```{code-block} python\n:caption: dag.py\n\nimport airflow\n```\n")
+    assert found.only_read
+    assert found.language == "python"
+    assert found.code == "\nimport airflow\n"
 
 
 def test_a_page_that_prints_something_else_is_noticed(tmp_path):
