@@ -1,10 +1,10 @@
 """Every block of code in the pages runs, and prints what the page shows below it.
 
-A page is read from its first block to its last, in one namespace and one folder with sample logs; a
-``toml`` block becomes its ``audit.toml``. A ``text`` block right after a ``python`` or ``sh`` block
-is what that prints. A command with ``--gate`` may give any of the gate's three answers. A block that
-cannot run here stands after a comment ``<!-- only read: why -->``, or is a ``{code-block}``; it must
-still be valid code.
+A page is read from its first block to its last, in one namespace and one folder with sample logs;
+a ``toml`` block becomes its ``audit.toml``. A ``text`` block right after a ``python`` or ``sh``
+block is what that prints. A command with ``--gate`` may give any of the gate's three answers. A
+block that cannot run here stands after a comment ``<!-- only read: why -->``, or is a
+``{code-block}``; it must still be valid code.
 """
 
 from __future__ import annotations
