@@ -15,6 +15,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from logs import overlapping_groups
@@ -47,7 +48,9 @@ dot = alt.Chart(rows).mark_point().encode(x="x:Q", y="y:Q").transform_filter("da
 bare = alt.JupyterChart((line + dot).add_params(at), embed_options={"renderer": "svg"})
 mover = ipywidgets.IntSlider(50, 0, 99, description="Bare")
 mover.observe(lambda change: setattr(bare.params, "at", change["new"]), "value")
-ipywidgets.VBox([mover, bare])
+box = ipywidgets.VBox([mover, bare])
+box.add_class("bare")
+box
 """
 # Runs one cell and says how long it takes until something of its output is in sight.
 RUN_CELL = """async ([place, selectors]) => {
@@ -123,38 +126,29 @@ def turn_to(opened: NotebookPage, tab: str) -> None:
     opened.page.wait_for_timeout(1000)
 
 
-def measure(opened: NotebookPage, moves: int) -> list[tuple[str, str, str]]:
-    """Return what was asked, what was found, and what is wanted."""
+def measure(opened: NotebookPage, moves: int) -> Iterator[tuple[str, str, str]]:
+    """Yield what was asked, what was found, and what is wanted."""
     page = opened.page
     shown = [".mpc-static table", ".mpc-beacon[data-live]"]
     words, live = page.evaluate(RUN_CELL, [1, shown])
-    found = [
-        ("finding and table, fresh kernel", f"{words / 1000:.2f} s", "1 s"),
-        ("live panel, fresh kernel", f"{live / 1000:.2f} s", "6 s"),
-    ]
-    (bare,) = page.evaluate(RUN_CELL, [2, [".vega-embed svg.marks"]])
-    found.append(("bare JupyterChart in the same page, first shown", f"{bare / 1000:.2f} s", ""))
+    yield "finding and table, fresh kernel", f"{words / 1000:.2f} s", "1 s"
+    yield "live panel, fresh kernel", f"{live / 1000:.2f} s", "6 s"
+    (bare,) = page.evaluate(RUN_CELL, [2, [".bare svg.marks"]])
+    yield "bare JupyterChart in the same page, first shown", f"{bare / 1000:.2f} s", ""
     page.wait_for_timeout(1500)
-    drawn = (".mpc-chart", "data-drawn")
-    turn_to(opened, "Epsilon")
-    found.append(("ε slider, key to chart", timed(page, "Threshold ε", moves, *drawn), "100 ms"))
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
-    before = heap(page, session)
-    page.evaluate(WATCH, list(drawn))
-    press(page, handle(page, "Threshold ε"), MOVES_OF_MEMORY)
-    grown = heap(page, session) - before
-    found.append((f"memory after {MOVES_OF_MEMORY} moves of ε", f"{grown:+.1f} MB", "±10 MB"))
-    turn_to(opened, "Boost")
-    found.append(("α slider, key to chart", timed(page, "Boost α", moves, *drawn), "250 ms"))
-    before = heap(page, session)
-    page.evaluate(WATCH, list(drawn))
-    press(page, handle(page, "Boost α"), MOVES_OF_MEMORY)
-    grown = heap(page, session) - before
-    found.append((f"memory after {MOVES_OF_MEMORY} moves of α", f"{grown:+.1f} MB", "±10 MB"))
-    words = timed(page, "Bare", moves, ".vega-embed", None)
-    found.append(("bare JupyterChart, key to chart", words, ""))
-    return found
+    drawn = (".mpc-chart", "data-drawn")
+    for tab, label, wanted in (("Epsilon", "Threshold ε", 100), ("Boost", "Boost α", 250)):
+        turn_to(opened, tab)
+        yield f"{label}, key to chart", timed(page, label, moves, *drawn), f"{wanted} ms"
+        before = heap(page, session)
+        page.evaluate(WATCH, list(drawn))
+        press(page, handle(page, label), MOVES_OF_MEMORY)
+        grown = heap(page, session) - before
+        yield f"{label}, memory after {MOVES_OF_MEMORY} moves", f"{grown:+.1f} MB", "±10 MB"
+    found = timed(page, "Bare", moves, ".bare .vega-embed", None)
+    yield "bare JupyterChart, key to chart", found, ""
 
 
 def main() -> None:
@@ -178,12 +172,11 @@ def main() -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 1600})
             opened = NotebookPage(page, server, path).connected()
             page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
-            found = measure(opened, options.moves)
+            print(f"{len(log):,} rows, {options.groups} groups\n")
+            print("| what | measured | wanted |\n|---|---:|---:|")
+            for row in measure(opened, options.moves):
+                print(f"| {' | '.join(row)} |", flush=True)
             browser.close()
-    print(f"{len(log):,} rows, {options.groups} groups\n")
-    print("| what | measured | wanted |\n|---|---:|---:|")
-    for row in found:
-        print(f"| {' | '.join(row)} |")
 
 
 if __name__ == "__main__":
