@@ -101,7 +101,8 @@ def head(path: Path, rows: int = 10_000) -> pd.DataFrame:
     with _named_errors(path):
         if not _is_arrow(path):
             return _read_csv(path, nrows=rows)
-        return _first_batches(path, rows).to_pandas()
+        frame: pd.DataFrame = _first_batches(path, rows).to_pandas()
+        return frame
 
 
 def read_log(

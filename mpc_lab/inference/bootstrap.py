@@ -12,6 +12,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import FloatArray, IntArray, significance
 
 FEWEST_DRAWS = 19
+MOST_DRAWS = 100_000
 _WEIGHTS_AT_ONCE = 1 << 21
 _TABLE_AT_ONCE = 1 << 25
 _ROUNDING = 1e-12
@@ -157,8 +158,8 @@ def _check(counts: FloatArray, sums: FloatArray, draws: int) -> None:
             "counts and sums must be tables (cluster, cell) of one shape with at least one "
             f"cluster, got {counts.shape} and {sums.shape}; make them from the same clusters."
         )
-    if not isinstance(draws, Integral) or draws < FEWEST_DRAWS:
+    if not isinstance(draws, Integral) or not FEWEST_DRAWS <= draws <= MOST_DRAWS:
         raise MpcError(
             f"A bootstrap interval takes a whole number of at least {FEWEST_DRAWS} draws, "
-            f"not {draws!r}."
+            f"and at most {MOST_DRAWS:,}, not {draws}."
         )

@@ -102,7 +102,7 @@ def flat(change: Change) -> dict[str, float]:
 def default_alphas(ranking: Ranking, steps: int = STEPS) -> FloatArray:
     """Return steps of α over ± the standard deviation of all scores, 0 among them."""
     half = steps // 2
-    return np.asarray(np.std(ranking.score) * (np.arange(-half, half + 1) / half))
+    return np.asarray(ranking.score_std * (np.arange(-half, half + 1) / half))
 
 
 def check_epsilon(epsilon: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from numbers import Integral, Real
 
 import numpy as np
@@ -86,7 +86,7 @@ class Powered:
         for value in (self.effect, self.power):
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
                 raise MpcError(f"Powered(effect, power) takes numbers above 0, not {value!r}.")
-        if not isfinite(self.effect) or not self.power < 1:
+        if not isfinite(finite(self.effect)) or not self.power < 1:
             raise MpcError(
                 "Powered(effect, power) takes a finite effect and a power below 1, not "
                 f"{self.effect!r} and {self.power!r}."
@@ -101,12 +101,20 @@ class Powered:
 Threshold = Quantile | Smallest | Powered | float
 
 
+def finite(value: Real) -> float:
+    """Return a number as a float; infinity for a whole number that no float can hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf
+
+
 def as_threshold(value: object) -> Threshold:
     """Accept a threshold rule or a finite number of at least 0."""
     if isinstance(value, Quantile | Smallest | Powered):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
+        number = finite(value)
         if isfinite(number) and number >= 0:
             return number
     raise MpcError(

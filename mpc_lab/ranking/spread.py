@@ -55,5 +55,9 @@ def squared_deviations(values: Floats, mean: float) -> Ints:
 
 def standard_deviation(values: Floats) -> float:
     """Return the population standard deviation, the same in any order."""
+    largest = float(np.abs(values).max(initial=0.0))
+    # Squares of very large numbers have no place in 64 bits; a power of two changes no digit.
+    unit = 2.0 ** math.frexp(largest)[1] if 1e100 < largest <= 1e300 else 1.0
+    values = values / unit if unit != 1.0 else values
     mean = exact_mean(exact_sum(values), len(values))
-    return math.sqrt(exact_mean(squared_deviations(values, mean), len(values)))
+    return unit * math.sqrt(exact_mean(squared_deviations(values, mean), len(values)))

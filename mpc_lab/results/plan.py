@@ -16,7 +16,7 @@ from mpc_lab.inference.estimates import FAMILIES
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing import PAIRING_MODES
-from mpc_lab.pairing.thresholds import Threshold, as_threshold
+from mpc_lab.pairing.thresholds import Threshold, as_threshold, finite
 from mpc_lab.ranking import Known, group_index
 from mpc_lab.scoring import Rule, as_rules
 
@@ -166,7 +166,7 @@ def _refuse_twice(option: str, names: tuple[str, ...]) -> None:
 def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     try:
         grid = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MpcError(f"epsilon takes numbers, not {epsilon!r}.") from None
     if grid.ndim != 1 or not grid.size:
         raise MpcError(f"epsilon takes a list of at least one number, not {epsilon!r}.")
@@ -186,7 +186,7 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
 def _number(option: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise MpcError(f"{option} takes a number, not {value!r}.")
-    return float(value)
+    return finite(value)
 
 
 def checked_level(level: Any) -> float:

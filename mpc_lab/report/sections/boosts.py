@@ -42,7 +42,7 @@ def boosts(context: Context) -> str:
 def _boost(context: Context, cell: Cell) -> str:
     audit = context.audit
     found = audit.fair_boost(cell.group)
-    spread = float(np.std(need_rows(audit, "report").score))
+    spread = need_rows(audit, "report").score_std
     curve = audit.boost_curve(cell.group, np.linspace(-spread, spread, _STEPS))
     return _sentence(found) + context.figure(draw(audit, curve, found))
 
