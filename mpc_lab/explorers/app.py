@@ -67,7 +67,8 @@ def serve(path: Path, *, columns: dict[str, Any], port: int = 0, open_browser: b
     path : Path
         A log (CSV, Parquet or Feather), or an audit that was saved (``.nc``).
     columns : dict
-        The keywords of :class:`mpc_lab.Ranking` for a log; empty for a saved audit.
+        The keywords of :class:`mpc_lab.Ranking` for a log; empty for a saved audit. Where some
+        that a log needs are not given, the page guesses them and asks.
     port : int
         Where to listen on 127.0.0.1; 0 for any free port.
     open_browser : bool
@@ -93,11 +94,12 @@ def serve(path: Path, *, columns: dict[str, Any], port: int = 0, open_browser: b
 
 
 def show() -> None:
-    """Show the explorer of what :func:`serve` was given; runs in the kernel of the page."""
+    """Show what :func:`serve` was given; runs in the kernel of the page."""
     from IPython.display import display
 
-    explorer = _given_audit(json.loads(os.environ[_GIVEN])).explore()
-    display(explorer)  # type: ignore[no-untyped-call]
+    given = json.loads(os.environ[_GIVEN])
+    shown = _asked(given) if given["audit"] is None else _given_audit(given).explore()
+    display(shown)  # type: ignore[no-untyped-call]
 
 
 def _given_audit(given: dict[str, Any]) -> Audit:
@@ -107,6 +109,16 @@ def _given_audit(given: dict[str, Any]) -> Audit:
     return load(given["audit"], ranking=ranking)
 
 
+def _asked(given: dict[str, Any]) -> Any:
+    """Return the panel that asks for the columns that were not given."""
+    from mpc_lab.explorers.tabs import start
+
+    begun = start(read_path(given["log"]))
+    for role, column in given["columns"].items():
+        begun.state.choose(role, column)
+    return begun
+
+
 def _prepare(path: Path, columns: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Audit a log once for all pages, so that what is wrong with it is said before any opens."""
     if path.suffix.lower() == ".nc":
@@ -114,17 +126,14 @@ def _prepare(path: Path, columns: dict[str, Any], folder: Path) -> dict[str, Any
             raise MpcError(f"{str(path)!r} is a saved audit, which has no columns to name.")
         load(path)
         return {"audit": str(path.absolute()), "log": None, "columns": {}}
-    absent = [name for name in _NEEDED if columns.get(name) is None]
-    if absent:
-        raise MpcError(
-            f"A log needs the names of its columns, but {', '.join(absent)} "
-            f"{'is' if len(absent) == 1 else 'are'} not given: name them, or give a saved audit "
-            "(.nc)."
-        )
-    ranking = Ranking(read_path(str(path)), **columns)
+    given = {"audit": None, "log": str(path.absolute()), "columns": columns}
+    frame = read_path(str(path))
+    if any(columns.get(name) is None for name in _NEEDED):
+        _asked(given)
+        return given
     saved = folder / "audit.nc"
-    audit(ranking).save(saved)
-    return {"audit": str(saved), "log": str(path.absolute()), "columns": columns}
+    audit(Ranking(frame, **columns)).save(saved)
+    return {**given, "audit": str(saved)}
 
 
 def _free_port(port: int) -> int:

@@ -103,7 +103,7 @@ def test_pairs_are_sorted_and_a_chosen_one_shows_in_its_list(panel):
     ranked = panel.page.locator(".mpc-explorer table.mpc-plain:visible")
     ranked.get_by_text("item of group").wait_for()
     ranked.get_by_text("other item").wait_for()
-    assert f"query {queries[2]}," in ranked.inner_text()
+    assert f"query '{queries[2]}'," in ranked.inner_text()
 
 
 def test_pairs_are_filtered_by_query(panel):

@@ -93,12 +93,22 @@ def test_the_page_shows_the_audit_of_the_file(log, tmp_path, monkeypatch, is_sav
     assert (shown[0].audit.ranking is None) == is_saved
 
 
+def test_columns_that_are_not_given_are_asked_for_on_the_page(log, started, monkeypatch):
+    assert serve(log, columns={"outcome": "score"}, open_browser=False) == 0
+    shown = []
+    monkeypatch.setenv("MPC_LAB_EXPLORE", started["given"])
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    show()
+    chosen = shown[0].state.columns
+    assert (chosen["outcome"], chosen["query"], chosen["group"]) == ("score", "query", "type")
+
+
 @pytest.mark.parametrize(
     ("name", "columns", "says"),
     [
         ("audit.nc", COLUMNS, "is a saved audit, which has no columns to name"),
         ("none.nc", {}, "none.nc"),
-        ("log.csv", {"query": "query", "score": "score"}, "outcome, group are not given"),
+        ("log.csv", {"score": "scroe"}, "'scroe'.*Did you mean 'score'"),
         ("log.csv", {**COLUMNS, "score": "scroe"}, "'scroe'.*Did you mean 'score'"),
         ("none.csv", COLUMNS, "There is no file"),
         ("log.xyz", COLUMNS, "should end in"),
