@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import mpc_lab as mpc
 
 SHORT = settings(
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-SHORTER = settings(SHORT, max_examples=25)
+SHORTER = settings(SHORT, max_examples=15)
 
 
 @pytest.fixture(scope="module")
