@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, isfinite
 from numbers import Integral, Real
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Powered:
 Threshold = Quantile | Smallest | Powered | float
 
 
-def finite(value: Real) -> float:
+def finite(value: SupportsFloat) -> float:
     """Return a number as a float; infinity for a whole number that no float can hold."""
     try:
         return float(value)
