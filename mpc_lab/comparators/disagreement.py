@@ -122,9 +122,9 @@ def _sentence(
         return f"MPC cannot be estimated for group {group!r}; {said}."
     if not differing:
         said = {"silent": "does not flag", "flagged": "flags"}.get(_reading(mpc), "")
-        how = f"{said} it" if said else f"calls it {mpc.says}"
+        how = f"{said} it" if said else f"calls it {_own_word(mpc)}"
         return f"MPC {how}, and no measure contradicts it for group {group!r}."
-    parts = [f"{_says('MPC', mpc, group)}, comparing outcomes at close scores in the same query"]
+    parts = [f"{_says(mpc, group)}, comparing outcomes at close scores in the same query"]
     bundles: dict[tuple[str, str], list[Measure]] = {}
     for one in differing:
         bundles.setdefault((_difference(one.conditions), _reading(one)), []).append(one)
@@ -144,10 +144,16 @@ def _difference(conditions: Conditions) -> str:
     return {"neighbours": "neighbours", "all": "all scores"}.get(conditions.scores, "none")
 
 
-def _says(who: str, one: Measure, group: str) -> str:
-    if not one.flagged:
-        return f"{who} does not flag group {group!r}"
-    return f"{who} calls group {group!r} {one.says}" if one.says else f"{who} flags group {group!r}"
+def _says(mpc: Measure, group: str) -> str:
+    if not mpc.flagged:
+        return f"MPC does not flag group {group!r}"
+    word = _own_word(mpc)
+    return f"MPC calls group {group!r} {word}" if word else f"MPC flags group {group!r}"
+
+
+def _own_word(mpc: Measure) -> str:
+    """Return the word of the verdict: what rivals call favoured is overvalued to MPC."""
+    return "overvalued" if mpc.says == "favoured" else mpc.says
 
 
 def _verb(one: Measure, several: bool) -> str:

@@ -5,6 +5,9 @@ function nameSliders(area) {
   for (const handle of area.querySelectorAll(".noUi-handle:not([aria-label])")) {
     const label = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
     if (label?.textContent) handle.setAttribute("aria-label", label.textContent);
+    // The handle itself speaks of a step's number; what is shown beside it is the value.
+    const shown = handle.closest(".widget-inline-hbox")?.querySelector(".widget-readout");
+    shown?.setAttribute("aria-live", "polite");
   }
 }
 

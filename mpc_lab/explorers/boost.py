@@ -155,7 +155,7 @@ class BoostExplorer(Explorer):
                 "Calibration gap",
                 _interval(now, *(f"calibration_gap{end}" for end in ("", "_low", "_high"))),
             ),
-            ("Places with another item, a list", f"{_one(now, 'places_changed'):,.2f}"),
+            ("Places changed per list", f"{_one(now, 'places_changed'):,.2f}"),
             ("Lists changed", f"{_one(now, 'share_lists_changed'):.1%}".replace("%", " %")),
             ("Pairs", f"{int(_one(now, 'n_pairs')):,}"),
         ]

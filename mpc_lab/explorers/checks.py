@@ -244,9 +244,9 @@ class ChecksExplorer(Explorer):
         """Show the chart of the check, or the button that runs it."""
         check = CHECKS[self.check]
         self._asks.text = check.asks
-        self._columns.layout.display = "" if self.check == "balance" else "none"
+        compared = self.check == "balance" and bool(self.comparable)
+        self._columns.layout.display = "" if compared else "none"
         self._many.layout.display = "" if self.check == "placebo" else "none"
-        self._columns.disabled = not self.comparable
         if self._many.value != self.permutations:
             wanted = self.permutations
             self._filling = True

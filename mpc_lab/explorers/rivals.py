@@ -115,7 +115,7 @@ class RivalsExplorer(Explorer):
 
     def view(self) -> Sequence[widgets.Widget]:
         """Return the reading, the chart, the numbers, and the table of all groups."""
-        self._reading = Note(kind="finding")
+        self._reading = Note(kind="reading")
         self._chart = LiveChart()
         self._numbers = widgets.HTML()
         self._every = button("Compare all groups", "Set all measures of every group side by side")

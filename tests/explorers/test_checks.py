@@ -125,9 +125,9 @@ def test_columns_are_chosen_in_the_list(rich):
         explorer.covariates = ("pric",)
 
 
-def test_without_other_columns_the_list_is_disabled_and_says_why(explorer):
+def test_without_other_columns_the_list_is_hidden_and_the_reason_said(explorer):
     explorer.check = "balance"
-    assert explorer._columns.disabled
+    assert explorer._columns.layout.display == "none"
     assert "no other column" in explorer._why.text
 
 
