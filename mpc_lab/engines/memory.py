@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
+
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.stopping import FEW_ROWS, stopped_by
 from mpc_lab.pairing.walk import Task, added
 
 Job = TypeVar("Job")
@@ -34,7 +37,7 @@ class MemoryWalk:
     """A `Walk` over the blocks of one log.
 
     Blocks are added in their order whatever the number of threads, so the bits of every sum are
-    the same. Ctrl-C is seen between blocks.
+    the same. Ctrl-C is seen at once.
     """
 
     def __init__(self, log: Log, progress: Callable[[str, int], Any] | None = None) -> None:
@@ -69,28 +72,41 @@ class MemoryWalk:
     ) -> Iterator[Result]:
         """Yield what the task returns for each job, in order."""
         done = self.progress(label, len(jobs)) if self.progress else None
-        for result in in_order(task, jobs):
+        for result in in_order(task, jobs, here=len(self.log.row) < FEW_ROWS):
             if done:
                 done()
             yield result
 
 
-def in_order(task: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
-    """Yield what the task makes of each job, in order, on as many threads as there are."""
-    threads = min(n_threads(), len(jobs))
-    if threads <= 1:
+def in_order(
+    task: Callable[[Job], Result], jobs: Sequence[Job], *, here: bool = False
+) -> Iterator[Result]:
+    """Yield results in the order of jobs; where not `here`, worked out on other threads.
+
+    Then this thread only waits, so that Ctrl-C is seen at once, also while there is but one job.
+    Nobody waits for jobs that are under way then: the kernels of long lists look at a flag and
+    give up, those of ordinary blocks end soon.
+    """
+    if here or not jobs:
         yield from map(task, jobs)
         return
+    stop = np.zeros(1, dtype=np.uint8)
+
+    def job_with_flag(job: Job) -> Result:
+        with stopped_by(stop):
+            return task(job)
+
+    threads = min(n_threads(), len(jobs))
     # A few jobs ahead and no more, so that results waiting for their turn stay few.
     ahead: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for job in jobs:
-                ahead.append(pool.submit(task, job))
-                if len(ahead) > 2 * threads:
-                    yield ahead.popleft().result()
-            while ahead:
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for job in jobs:
+            ahead.append(pool.submit(job_with_flag, job))
+            if len(ahead) > 2 * threads:
                 yield ahead.popleft().result()
-        finally:
-            for waiting in ahead:
-                waiting.cancel()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        stop[0] = 1
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -47,7 +47,7 @@ class Boosted:
     @property
     def reach(self) -> float:
         """The largest boost of the curve: the standard deviation of all scores."""
-        return float(np.std(self.ranking.score))
+        return self.ranking.score_std
 
     @cached_property
     def curve(self) -> xr.Dataset:

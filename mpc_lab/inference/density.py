@@ -82,8 +82,11 @@ def gap_density(
     near = gap[(gap > 0) & (gap <= width)]
     place = np.searchsorted(edges, near, side="left") - 1
     counts = np.bincount(place, minlength=bins).astype(np.int64)
-    density = counts / (width / bins) / number if number else np.full(bins, np.nan)
-    middles = (edges[:-1] + edges[1:]) / 2
-    line = polynomial(middles, density, 1 - middles / width, degree=1)
-    at_zero = float("nan") if line is None or not number else float(line.coefficients[0])
-    return GapDensity(edges, counts, density, max(at_zero, 0.0), int((gap == 0).sum()))
+    # In units of the width, at which heights can be written whatever the scale of scores is.
+    heights = counts * (bins / number) if number else np.full(bins, np.nan)
+    middles = (np.arange(bins) + 0.5) / bins
+    line = polynomial(middles, heights, 1 - middles, degree=1)
+    with np.errstate(over="ignore"):
+        density = heights / width
+        at_zero = float("nan") if line is None or not number else line.coefficients[0] / width
+    return GapDensity(edges, counts, density, max(float(at_zero), 0.0), int((gap == 0).sum()))

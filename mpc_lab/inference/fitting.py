@@ -61,9 +61,13 @@ def polynomial(
         return None
     scaled = np.linalg.solve(inner, np.einsum("kp,p->k", weighted, d))
     pick = np.linalg.solve(inner, np.eye(degree + 1)[of])
+    # With gaps of 1e-300, or of 1e300, a slope or a curvature may be no number that can be written.
+    with np.errstate(all="ignore"):
+        coefficients = scaled / largest ** np.arange(degree + 1)
+        loadings = np.einsum("k,kp->p", pick, weighted) / largest**of
     return Fit(
-        coefficients=scaled / largest ** np.arange(degree + 1),
-        loadings=np.einsum("k,kp->p", pick, weighted) / largest**of,
+        coefficients=coefficients,
+        loadings=loadings,
         residuals=d - np.einsum("k,kp->p", scaled, powers),
     )
 

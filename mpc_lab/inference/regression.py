@@ -41,6 +41,11 @@ def fit(d: FloatArray, query_codes: IntArray) -> Any:
             f"A clustered regression needs pairs from at least 2 queries, got {queries}; "
             "choose a larger epsilon or another group."
         )
+    if np.ptp(d) == 0:
+        raise MpcError(
+            f"A regression needs outcomes that differ, but all {len(d):,} pairs have the same "
+            "difference; choose a larger epsilon or another group."
+        )
     import pandas as pd
     import statsmodels.api as sm
 

@@ -40,6 +40,7 @@ from mpc_lab.objective.sides import (
 from mpc_lab.objective.weights import Weights, position_weights
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.moments import Quadratic
+from mpc_lab.pairing.stopping import interruptible
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -196,7 +197,9 @@ class Boosts:
     def _windows(self, steps: FloatArray, epsilon: float, kept: BoolArray) -> FloatArray:
         inside, outside = self.sides.inside, self.sides.outside
         sums = np.zeros((len(steps), N_SUMS))
-        add_windows(
+        interruptible(
+            len(inside.score) + len(outside.score),
+            add_windows,
             self.sides.units,
             kept,
             inside.starts,

@@ -39,7 +39,7 @@ def _draw(word: int, share: float, log: Log, first: int, last: int) -> tuple[Flo
     weight = _pairs_in_queries(log, first, last)
     n = int(np.ceil(share * weight.sum()))
     lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
-    gap = log.score[upper] - log.score[lower]
+    gap = log.gap(upper, lower)
     mask = log.masks[word]
     differ = mask[lower] ^ mask[upper]
     # A tie is a pair of both modes, so either of the two may be in the group.

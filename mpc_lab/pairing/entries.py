@@ -114,7 +114,7 @@ def neighbour_entries(
     log: Log, i: Ints, j: Ints, edges: Floats, center: float
 ) -> tuple[Entries, Entries]:
     """Return the entries of listed pairs: rows of the group, rows of the other items."""
-    gap = np.abs(log.score[i] - log.score[j])
+    gap = log.gap(i, j)
     unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
     both = _places(2 * len(i), len(i))
     bins = np.searchsorted(edges, gap)

@@ -47,7 +47,7 @@ def list_pairs(
     log = sort_rows(ranking, scores)
     member = ranking.member(group)[log.row]
     i, j = pair_rows(log, member, mode, epsilon)
-    gap = np.abs(log.score[i] - log.score[j])
+    gap = log.gap(i, j)
     order = np.lexsort((log.row[j], log.row[i], gap))[:limit]
     i, j = i[order], j[order]
     rank = ranks(log, ranking, logged=scores is None)

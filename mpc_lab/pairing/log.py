@@ -11,6 +11,7 @@ import numpy as np
 from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.sorting import sort_order
+from mpc_lab.pairing.stopping import interruptible
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -57,6 +58,11 @@ class Log:
     tie: Ints
     origin: int = 0
 
+    def gap(self, one: Ints, other: Ints) -> Floats:
+        """Return how far apart the scores of two rows are; infinite beyond the largest number."""
+        with np.errstate(over="ignore"):
+            return np.abs(self.score[one] - self.score[other])
+
     @property
     def blocks(self) -> list[tuple[int, int]]:
         """Runs of whole units of about `ROWS_IN_A_BLOCK` rows; they depend on the data alone."""
@@ -97,7 +103,8 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
     starts = np.zeros(ranking.n_queries + 1, dtype=np.int64)
     np.cumsum(np.bincount(code, minlength=ranking.n_queries), out=starts[1:])
     row = np.empty(ranking.n_rows, dtype=np.int64)
-    _place(code, values, tie_break.astype(np.int64), starts, row)
+    visit = tie_break.astype(np.int64)
+    interruptible(ranking.n_rows, _place, code, values, visit, starts, row)
     item = np.empty(0, dtype=np.int64) if ranking.item_code is None else ranking.item_code[row]
     if logged and ranking.position is not None:
         below = below_by_position(starts, ranking.position[row])
@@ -155,7 +162,7 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
         Whether the row of the log is in the group: the only group of the new log.
     """
     order = np.empty(len(score), dtype=np.int64)
-    _merge(log.starts, score, member, log.tie, order)
+    interruptible(len(score), _merge, log.starts, score, member, log.tie, order)
     return replace(
         log,
         score=score[order],

@@ -9,6 +9,7 @@ from mpc_lab.pairing import reach
 from mpc_lab.pairing.arrays import Flags, Floats, Ints
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.stopping import interruptible
 from mpc_lab.pairing.windows import sums_by_unit
 
 
@@ -53,14 +54,14 @@ def pair_rows(
             f"{reach.MOST_LISTED:,} can be listed; ask for smaller gaps."
         )
     i, j = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    _list(starts, log.score, member, mode == "matched", epsilon, i, j)
+    interruptible(len(log.row), _list, starts, log.score, member, mode == "matched", epsilon, i, j)
     return i, j
 
 
 def _neighbours(log: Log, member: Flags, epsilon: float, start: int, end: int) -> tuple[Ints, Ints]:
     upper = start + np.flatnonzero(log.below[start:end] >= 0)
     lower = log.below[upper]
-    close = np.abs(log.score[upper] - log.score[lower]) <= epsilon
+    close = log.gap(upper, lower) <= epsilon
     cross = close & (member[upper] != member[lower])
     upper, lower = upper[cross], lower[cross]
     return np.where(member[upper], upper, lower), np.where(member[upper], lower, upper)

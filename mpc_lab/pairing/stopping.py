@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mpc_lab.pairing.arrays import Stop
+
+Result = TypeVar("Result")
+
+# A log of fewer rows is done sooner than a thread is started.
+FEW_ROWS = 1 << 13
 
 _here = threading.local()
 _NEVER = np.zeros(1, dtype=np.uint8)
 
 
 def stop_flag() -> Stop:
-    """Return what kernels of this thread look at: they end early, with no result, once it is 1."""
+    """Return what kernels of this thread look at: they end early, with no result, once it is 1.
+
+    A kernel looks at it in a loop that writes to an array; in one that does not, the compiler may
+    look once for all rounds.
+    """
     return getattr(_here, "flag", _NEVER)
 
 
@@ -28,3 +39,26 @@ def stopped_by(flag: Stop) -> Iterator[None]:
         yield
     finally:
         _here.flag = before
+
+
+def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work that may take seconds in kernels, so that Ctrl-C is seen while they run.
+
+    Python sees Ctrl-C only between two of its own steps in the main thread. So the work is done in
+    another thread while the main one waits, unless there are few rows.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if rows < FEW_ROWS or not main:
+        return work(*arguments)
+    stop = np.zeros(1, dtype=np.uint8)
+
+    def with_flag() -> Result:
+        with stopped_by(stop):
+            return work(*arguments)
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(with_flag).result()
+    finally:
+        stop[0] = 1
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -154,7 +154,8 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     tied_pairs : bool
         Whether any pair is tied: the grid then starts at 0.
     """
-    positive = headline[headline > 0]
+    # A gap may lie beyond the largest number; a grid of round numbers cannot.
+    positive = headline[(headline > 0) & np.isfinite(headline)]
     if not len(positive):
         return np.zeros(1)
     # A tenth of the smallest numbers there are would be 0, and ten of the largest no number.

@@ -14,7 +14,7 @@ from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks, Stop
 from mpc_lab.pairing.bits import ONE
 from mpc_lab.pairing.compiling import inlined, kernel
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.stopping import stop_flag
+from mpc_lab.pairing.stopping import interruptible, stop_flag
 
 UP, DOWN = 0, 1
 # What is known of the first rows of a query that are not members: how many, Σy and Σy².
@@ -37,10 +37,13 @@ def sums_by_unit(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Fl
         The largest gap.
     """
     count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
-    mask = member.astype(np.uint64)
-    side = UP if mode == "matched" else DOWN
-    rows = (log.units, log.starts, log.score, log.outcome, mask)
-    _by_unit(*rows, np.array([epsilon], dtype=np.float64), side, count, total, stop_flag())
+    rows = (log.units, log.starts, log.score, log.outcome, member.astype(np.uint64))
+    edges, side = np.array([epsilon], dtype=np.float64), UP if mode == "matched" else DOWN
+
+    def work() -> None:
+        _by_unit(*rows, edges, side, count, total, stop_flag())
+
+    interruptible(len(log.row), work)
     return count, total
 
 

@@ -15,6 +15,7 @@ from mpc_lab.ranking.columns import Floats, Ints
 
 _DIGITS, _LOW_DIGITS = 53, 26
 _SMALLEST, _LARGEST = -1080, 1025  # exponents of floating-point numbers lie between
+_EXTREME = 400  # squares of numbers with such an exponent can be added
 _AT_ONCE = 1 << 24  # so many numbers of 27 binary digits add up exactly as a float64
 NOTHING: Ints = np.zeros((3, _LARGEST - _SMALLEST), dtype=np.int64)
 
@@ -55,9 +56,9 @@ def squared_deviations(values: Floats, mean: float) -> Ints:
 
 def standard_deviation(values: Floats) -> float:
     """Return the population standard deviation, the same in any order."""
-    largest = float(np.abs(values).max(initial=0.0))
-    # Squares of very large numbers have no place in 64 bits; a power of two changes no digit.
-    unit = 2.0 ** math.frexp(largest)[1] if 1e100 < largest <= 1e300 else 1.0
-    values = values / unit if unit != 1.0 else values
+    exponent = math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+    if abs(exponent) > _EXTREME:
+        # Squares would overflow or vanish; a power of two changes no digit.
+        return math.ldexp(standard_deviation(np.ldexp(values, -exponent)), exponent)
     mean = exact_mean(exact_sum(values), len(values))
-    return unit * math.sqrt(exact_mean(squared_deviations(values, mean), len(values)))
+    return math.sqrt(exact_mean(squared_deviations(values, mean), len(values)))

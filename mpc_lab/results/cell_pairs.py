@@ -92,7 +92,7 @@ class CellRows:
         return CellPairs(
             row_i=i,
             row_j=j,
-            gap=np.abs(self.log.score[i] - self.log.score[j]),
+            gap=self.log.gap(i, j),
             d=self.log.outcome[i] - self.log.outcome[j],
             query=self.cluster_code[i],
             item_i=None if item is None else item[i],

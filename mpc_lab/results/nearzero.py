@@ -94,7 +94,7 @@ def limit(
         variables,
         coords={
             "pairing_mode": np.array(modes),
-            "gap": (np.arange(BINS) + 0.5) * h / BINS,
+            "gap": (np.arange(BINS) + 0.5) / BINS * h,
             "group": np.str_(group),
             "scoring_rule": np.str_(scoring_rule),
         },

@@ -118,9 +118,9 @@ class Boosted:
 
     def scores(self, ranking: Ranking, group: str) -> Floats:
         """Return the score of each row when `group` is audited."""
-        moved = np.where(
-            ranking.member(group), ranking.score + self.alpha_in(ranking), ranking.score
-        )
+        with np.errstate(over="ignore"):
+            raised = ranking.score + self.alpha_in(ranking)
+        moved = np.where(ranking.member(group), raised, ranking.score)
         return checked_scores(moved, ranking.n_rows, f"The rule {self.label!r}")
 
 

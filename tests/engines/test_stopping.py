@@ -1,0 +1,141 @@
+"""Ctrl-C is seen while kernels run, and leaves no half-written file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import mpc_lab as mpc
+from mpc_lab.engines.memory import MemoryWalk
+from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.stopping import FEW_ROWS, interruptible, stop_flag, stopped_by
+
+STEPS = 10_000_000  # some ten seconds
+
+
+@kernel
+def spin(stop, steps, x):
+    """Run for long unless it is stopped; like our kernels, it writes to memory while it does."""
+    for _ in range(steps):
+        if stop[0]:
+            return
+        for _ in range(500):
+            x[0] = 4.0 * x[0] * (1.0 - x[0])
+
+
+def spin_until_stopped():
+    spin(stop_flag(), STEPS, np.full(1, 0.3))
+
+
+def seconds_until_stopped(work):
+    """Press Ctrl-C while the work is under way, and return how long it took to be seen."""
+    pressed = []
+
+    def press():
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.3, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    return time.monotonic() - pressed[0]
+
+
+@pytest.fixture(scope="module")
+def log():
+    spin(np.ones(1, dtype=np.uint8), 1, np.ones(1))
+    return sort_rows(mpc.datasets.synthetic(queries=20_000))
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_walk_is_left_while_its_kernels_run(log, monkeypatch, threads):
+    monkeypatch.setenv("MPC_LAB_THREADS", threads)
+    flags = []
+
+    def task(log, first, last):
+        flags.append(stop_flag())
+        return spin_until_stopped()
+
+    assert seconds_until_stopped(lambda: list(MemoryWalk(log)(task, "spinning"))) < 1
+    assert all(flag[0] == 1 for flag in flags)
+
+
+def test_one_long_kernel_is_left_while_it_runs():
+    spin(np.ones(1, dtype=np.uint8), 1, np.ones(1))
+    assert seconds_until_stopped(lambda: interruptible(FEW_ROWS, spin_until_stopped)) < 1
+
+
+def test_kernels_that_were_left_end_soon():
+    test_one_long_kernel_is_left_while_it_runs()
+    time.sleep(0.5)
+    assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPool") and busy(t)]
+
+
+def busy(thread):
+    thread.join(timeout=2)
+    return thread.is_alive()
+
+
+def test_what_a_task_raises_comes_out_and_stops_the_others(log):
+    flags = []
+
+    def task(log, first, last):
+        flags.append(stop_flag())
+        if first == 0:
+            raise mpc.MpcError("not this block")
+        return spin_until_stopped()
+
+    with pytest.raises(mpc.MpcError, match="not this block"):
+        list(MemoryWalk(log)(task, "failing"))
+    assert all(flag[0] == 1 for flag in flags)
+
+
+def test_a_few_rows_are_done_where_one_is():
+    found = interruptible(FEW_ROWS - 1, threading.current_thread)
+    assert found is threading.main_thread()
+    assert interruptible(FEW_ROWS, threading.current_thread) is not threading.main_thread()
+
+
+def test_flags_are_those_of_the_innermost_block():
+    one, other = np.zeros(1, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    with stopped_by(one):
+        with stopped_by(other):
+            assert stop_flag() is other
+        assert stop_flag() is one
+    assert stop_flag()[0] == 0
+
+
+def test_a_long_list_gives_up_once_it_is_told(monkeypatch):
+    n = 20_000
+    rng = np.random.default_rng(0)
+    frame = {"q": np.zeros(n), "s": rng.random(n), "y": rng.random(n), "g": rng.random(n) < 0.5}
+    ranking = mpc.Ranking(frame, query="q", score="s", outcome="y", group=["g"])
+    monkeypatch.setattr("mpc_lab.pairing.gather.stop_flag", lambda: np.ones(1, dtype=np.uint8))
+    found = mpc.audit(ranking, threshold=0.5, epsilon=[0.5], progress=False)
+    assert found.headline.n_pairs.item() == 0
+
+
+def test_an_interrupted_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
+    path = tmp_path / "audit.nc"
+    audit.save(path)
+    before = path.read_bytes()
+    write = xr.DataTree.to_netcdf
+
+    def interrupted(tree, target, **options):
+        write(tree, target, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        audit.save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["audit.nc"]
