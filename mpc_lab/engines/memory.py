@@ -14,7 +14,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.stopping import FEW_ROWS, stopped_by
+from mpc_lab.pairing.stopping import FEW_ROWS, stopped_by, waited_for
 from mpc_lab.pairing.walk import Task, added
 
 Job = TypeVar("Job")
@@ -104,9 +104,9 @@ def in_order(
         for job in jobs:
             ahead.append(pool.submit(job_with_flag, job))
             if len(ahead) > 2 * threads:
-                yield ahead.popleft().result()
+                yield waited_for(ahead.popleft())
         while ahead:
-            yield ahead.popleft().result()
+            yield waited_for(ahead.popleft())
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)

@@ -83,10 +83,10 @@ def gap_density(
     place = np.searchsorted(edges, near, side="left") - 1
     counts = np.bincount(place, minlength=bins).astype(np.int64)
     # In units of the width, at which heights can be written whatever the scale of scores is.
-    heights = counts * (bins / number) if number else np.full(bins, np.nan)
+    heights = np.asarray(counts * (bins / number) if number else np.full(bins, np.nan), np.float64)
     middles = (np.arange(bins) + 0.5) / bins
     line = polynomial(middles, heights, 1 - middles, degree=1)
     with np.errstate(over="ignore"):
-        density = heights / width
+        density = np.asarray(heights / width, np.float64)
         at_zero = float("nan") if line is None or not number else line.coefficients[0] / width
     return GapDensity(edges, counts, density, max(float(at_zero), 0.0), int((gap == 0).sum()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ Result = TypeVar("Result")
 
 # A log of fewer rows is done sooner than a thread is started.
 FEW_ROWS = 1 << 13
+_WAIT = 0.2  # seconds
 
 _here = threading.local()
 _NEVER = np.zeros(1, dtype=np.uint8)
@@ -41,6 +42,16 @@ def stopped_by(flag: Stop) -> Iterator[None]:
         _here.flag = before
 
 
+def waited_for(future: Future[Result]) -> Result:
+    """Return the result of a future, and see Ctrl-C while waiting for it.
+
+    In short waits: a signal that comes just before a wait begins is seen only when it ends.
+    """
+    while not wait([future], _WAIT).done:
+        pass
+    return future.result()
+
+
 def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Result:
     """Do work that may take seconds in kernels, so that Ctrl-C is seen while they run.
 
@@ -58,7 +69,7 @@ def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Re
 
     pool = ThreadPoolExecutor(1)
     try:
-        return pool.submit(with_flag).result()
+        return waited_for(pool.submit(with_flag))
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)

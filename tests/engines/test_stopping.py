@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -66,6 +67,23 @@ def test_a_walk_is_left_while_its_kernels_run(log, monkeypatch, threads):
 
     assert seconds_until_stopped(lambda: list(MemoryWalk(log)(task, "spinning"))) < 1
     assert all(flag[0] == 1 for flag in flags)
+
+
+def test_a_signal_that_comes_before_the_wait_is_seen_soon(monkeypatch):
+    """As if it had come in the moment between the last look at signals and the sleep."""
+    waits = []
+
+    def unseen(futures, timeout):
+        waits.append(timeout)
+        time.sleep(timeout)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+        return wait([], timeout=0)._replace(done=set())
+
+    monkeypatch.setattr("mpc_lab.pairing.stopping.wait", unseen)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(FEW_ROWS, spin_until_stopped)
+    assert sum(waits) < 1
 
 
 def test_one_long_kernel_is_left_while_it_runs():
