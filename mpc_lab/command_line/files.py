@@ -27,6 +27,7 @@ _KINDS = (
 )
 _NOT_A_NUMBER = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"]
 _WILD = "*?["
+_ROWS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,14 @@ def column_names(path: Path) -> list[str]:
     with _named_errors(path):
         if _is_arrow(path):
             return [str(name) for name in _schema(path).names]
-        return [str(name) for name in _read_csv(path, nrows=0).columns]
+        return [str(name) for name in _first_rows(path, 0).columns]
 
 
 def head(path: Path, rows: int = 10_000) -> pd.DataFrame:
     """Return the first rows of a file, all columns."""
     with _named_errors(path):
         if not _is_arrow(path):
-            return _read_csv(path, nrows=rows)
+            return _first_rows(path, rows)
         frame: pd.DataFrame = _first_batches(path, rows).to_pandas()
         return frame
 
@@ -159,43 +160,65 @@ def _separator(path: Path) -> str:
     return _TEXT[named.suffix.lower()]
 
 
-def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
+def _read_csv(path: Path, **options: Any) -> Any:
     import pandas as pd
 
     # Every digit counts; newer pandas reads them all and knows no other way.
     if int(pd.__version__.split(".")[0]) < 3:
         options["float_precision"] = "round_trip"
+    return pd.read_csv(
+        path,
+        sep=_separator(path),
+        encoding="utf-8-sig",
+        low_memory=False,
+        index_col=False,
+        **options,
+    )
+
+
+def _first_rows(path: Path, rows: int) -> pd.DataFrame:
+    import pandas as pd
+
     with warnings.catch_warnings():
-        # A row with more fields than there are names would lose some, with a warning alone.
+        # Rows with too many fields are told when the file is read for good.
+        warnings.simplefilter("ignore", pd.errors.ParserWarning)
+        frame: pd.DataFrame = _read_csv(path, nrows=rows)
+    return frame
+
+
+def _strictly(path: Path, parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield the parts of a file; a row that has more fields than there are names is an error."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            frame: pd.DataFrame = pd.read_csv(
-                path,
-                sep=_separator(path),
-                encoding="utf-8-sig",
-                low_memory=False,
-                index_col=False,
-                **options,
-            )
+            yield from parts
         except pd.errors.ParserWarning as error:
             raise MpcError(
                 f"{str(path)!r} cannot be read: a row has more fields than the first line has "
                 "names; correct that row, or quote its commas."
             ) from error
-    return frame
 
 
 def _text(path: Path, columns: Columns) -> pd.DataFrame:
+    import pandas as pd
+
     # A column that is an id and a number too, such as a position, is read as a number.
     ids = [name for name in columns.ids if name not in columns.numbers]
-    frame = _read_csv(
+    # All columns are parsed, in parts, and the others let go: told to read some columns only,
+    # pandas drops fields behind the last name in silence, and rows with a stray comma with them.
+    kept = set(columns.all)
+    others = [name for name in column_names(path) if name not in kept]
+    with _read_csv(
         path,
-        usecols=columns.all,
-        dtype=dict.fromkeys(ids, str),
+        dtype=dict.fromkeys([*ids, *others], str),
         # "NA" may be a country; only an empty field is no label.
         keep_default_na=False,
         na_values={name: [""] if name in ids else _NOT_A_NUMBER for name in columns.all},
-    )
+        chunksize=_ROWS_AT_ONCE,
+    ) as parts:
+        frame = pd.concat([part[columns.all] for part in _strictly(path, parts)], ignore_index=True)
     for name in columns.numbers:
         _check_number(path, frame, name)
     for name in columns.flags:

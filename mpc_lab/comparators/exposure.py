@@ -113,7 +113,9 @@ def _ratio(
     influence = np.zeros(len(rows))
     for sign, part, total in zip(signs, (*top, *bottom), totals, strict=True):
         influence += sign * part / total
-    log_ratio = float(np.log(inside / outside))
+    # Not the logarithm of a ratio of ratios, which may be too small for a number.
+    logs = np.log(totals)
+    log_ratio = float(logs[0] - logs[2] - logs[1] + logs[3])
     found = from_influence(
         log_ratio, influence, effective(rows), int(np.count_nonzero(rows)), scale=1.0, level=level
     )
