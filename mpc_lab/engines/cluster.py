@@ -36,9 +36,12 @@ class Cluster(Protocol):
     ----------
     buckets : int
         How many buckets are worth having in an exchange.
+    pairs_at_once : int
+        Pairs whose items all workers together may hold.
     """
 
     buckets: int
+    pairs_at_once: int
 
     def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
         """Return what the task makes of every part, in their order."""
@@ -76,7 +79,8 @@ class ClusterWalk:
 
     def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
         """Return the sums over items of each group and mode, by a second exchange on items."""
-        return sums_over_items(self.cluster, self.change, moments)
+        at_once = self.cluster.pairs_at_once
+        return sums_over_items(self.cluster, self.change, moments, at_once)
 
 
 def _blocks(change: Change, task: Task[Any], part: Part) -> list[Any]:

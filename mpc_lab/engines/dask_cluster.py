@@ -12,6 +12,7 @@ import pandas as pd
 
 from mpc_lab.engines.cluster import ClusterSource, score_std
 from mpc_lab.engines.dask_calls import client, compute, each_done, later, persist
+from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.parts import Part
 from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
@@ -29,7 +30,6 @@ Result = TypeVar("Result")
 Chunk = TypeVar("Chunk")
 
 _FAN_IN = 8
-_BUCKETS = 32
 _ORDER = "mpc_lab row"
 
 
@@ -95,7 +95,8 @@ class DaskCluster:
 
     def __init__(self, parts: list[Any], progress: Progress | None) -> None:
         self.parts, self.progress = parts, progress
-        self.buckets = min(_BUCKETS, max(1, len(parts)))
+        self.buckets = min(max(1, len(parts)), MOST_BUCKETS)
+        self.pairs_at_once = max(PAIRS_AT_LEAST, PAIRS_OF_A_PART * len(parts))
 
     def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
         """Return what the task makes of every part, in their order."""

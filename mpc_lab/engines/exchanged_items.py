@@ -20,7 +20,10 @@ from mpc_lab.pairing.item_sums import ItemSums, book_entries
 from mpc_lab.pairing.item_tables import Table, squared
 from mpc_lab.pairing.moments import Moments, Quadratic
 
-PAIRS_AT_ONCE = 50_000_000
+# Pairs that a part of a cluster can hold, and that a small cluster can.
+PAIRS_OF_A_PART, PAIRS_AT_LEAST = 2_000_000, 50_000_000
+# Every part sends something to every bucket.
+MOST_BUCKETS = 64
 # What a bucket comes to, for each group, mode and bin: items, Σc² inside and outside, and Σc², ΣcU
 # and ΣU² by item, by dyad, and by both inside a unit; and whether some dyads were not seen.
 _ITEMS, _INSIDE, _OUTSIDE, _ITEM, _DYAD, _ITEM_QUERY, _DYAD_QUERY, _UNSEEN = (
@@ -74,7 +77,7 @@ class _Share:
 
 
 def sums_over_items(
-    parts: Exchange, change: Change, moments: Moments, at_once: int = PAIRS_AT_ONCE
+    parts: Exchange, change: Change, moments: Moments, at_once: int
 ) -> list[list[ItemSums]]:
     """Return, for each group and mode, the sums over items at the thresholds of moments.
 

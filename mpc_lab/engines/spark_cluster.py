@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mpc_lab.engines.cluster import ClusterSource, score_std
+from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.parts import Part
 from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
@@ -29,7 +30,6 @@ Chunk = TypeVar("Chunk")
 
 _ORDER = "mpc_lab row"
 _ROWS_AT_ONCE = 1 << 20
-_BUCKETS = 32
 _ANSWER = "bucket int, payload binary"
 _TREE_ABOVE = 64  # so many sums are added by the driver
 
@@ -79,7 +79,9 @@ class SparkCluster:
 
     def __init__(self, rows: Any, spec: Spec, progress: Progress | None) -> None:
         self.rows, self.spec, self.progress = rows, spec, progress
-        self.buckets = min(_BUCKETS, rows.rdd.getNumPartitions())
+        parts = int(rows.rdd.getNumPartitions())
+        self.buckets = min(parts, MOST_BUCKETS)
+        self.pairs_at_once = max(PAIRS_AT_LEAST, PAIRS_OF_A_PART * parts)
 
     def pieces(self) -> list[Piece]:
         """Return all pieces without their rows."""
