@@ -31,13 +31,12 @@ def persist(asked: Sequence[Any]) -> list[Any]:
 
 
 def client() -> Any:
-    """Return the client of a distributed scheduler, None if there is none."""
-    from distributed import get_client
+    """Return the client of the scheduler that is in use, None if it is not a distributed one."""
+    from dask import base
 
-    try:
-        return get_client()
-    except ValueError:
-        return None
+    dask: Any = base
+    owner = getattr(dask.get_scheduler(), "__self__", None)
+    return owner if type(owner).__module__.split(".")[0] == "distributed" else None
 
 
 def each_done(futures: Sequence[Any], done: Callable[[], None] | None) -> None:

@@ -162,7 +162,10 @@ def _shuffled(frame: Any, numbered: list[Any], spec: Spec) -> list[Any]:
     key = columns.query if columns.unit is None else columns.unit
     meta = _numbered(frame[spec.needed]._meta, 0)
     whole = dd.from_delayed(numbered, meta=meta, verify_meta=False)
-    shuffled = whole.shuffle(on=list(key) if isinstance(key, tuple) else key)
+    # Left to itself, Dask looks for any client, also where another scheduler was chosen.
+    method = "tasks" if client() is None else "p2p"
+    on = list(key) if isinstance(key, tuple) else key
+    shuffled = whole.shuffle(on=on, shuffle_method=method)
     return list(shuffled.to_delayed())
 
 

@@ -120,11 +120,8 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
     sealed = _check_seal(source)
     parts = _read(source)
     attrs = parts["/"].attrs
-    if ranking is not None and ranking.fingerprint() != attrs.get("fingerprint"):
-        raise MpcError(
-            f"The ranking is not the one that {str(source)!r} was made from: their fingerprints "
-            "differ; give the same rows in the same order."
-        )
+    if ranking is not None:
+        _check_rows(ranking, attrs, source)
     try:
         _check_options(attrs)
         found = Audit(
@@ -146,6 +143,24 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
             "changed since it was saved; give the file as audit.save() wrote it."
         )
     return found
+
+
+def _check_rows(ranking: Ranking, attrs: Mapping[Any, Any], source: Path) -> None:
+    """Refuse rows that the audit was not made from."""
+    if "fingerprint" in attrs:
+        if ranking.fingerprint() == attrs["fingerprint"]:
+            return
+        raise MpcError(
+            f"The ranking is not the one that {str(source)!r} was made from: their fingerprints "
+            "differ; give the same rows in the same order."
+        )
+    # An audit of files or of a cluster never saw all rows at once, and has no fingerprint.
+    for name in ("n_rows", "n_queries", "n_units", "n_items"):
+        if getattr(ranking, name) != attrs.get(name):
+            raise MpcError(
+                f"The ranking is not the one that {str(source)!r} was made from: its {name} is "
+                f"{getattr(ranking, name):,}, not {attrs.get(name)}; give the same rows."
+            )
 
 
 def _check_seal(source: Path) -> bool:

@@ -147,3 +147,14 @@ def test_a_saved_audit_of_files_is_the_same_when_loaded(tmp_path):
     audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
     audit.save(tmp_path / "a.nc")
     assert mpc.load(tmp_path / "a.nc").curve.identical(audit.curve)
+
+
+def test_rows_given_to_a_loaded_audit_of_files_are_the_ones_it_was_made_from(tmp_path):
+    frame, columns = random_log(16), {**COLUMNS, "group": BOOLEANS}
+    frame.to_parquet(tmp_path / "log.parquet")
+    mpc.audit(tmp_path / "log.parquet", **columns, progress=False).save(tmp_path / "a.nc")
+    loaded = mpc.load(tmp_path / "a.nc", ranking=mpc.Ranking(frame, **columns))
+    cell = loaded.headline.sel(group="g0", scoring_rule="baseline", pairing_mode="matched")
+    assert len(loaded.pairs("g0")) == int(cell["n_pairs"])
+    with pytest.raises(mpc.MpcError, match="its n_rows is"):
+        mpc.load(tmp_path / "a.nc", ranking=mpc.Ranking(frame[1:], **columns))
