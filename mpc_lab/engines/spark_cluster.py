@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 Chunk = TypeVar("Chunk")
 
 _ORDER = "mpc_lab row"
-_ROWS_AT_ONCE = 1 << 20
+_ROWS_AT_ONCE = 1 << 18
 _ANSWER = "bucket int, payload binary"
 _TREE_ABOVE = 64  # so many sums are added by the driver
 
@@ -57,43 +57,43 @@ class SparkLog:
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Shuffle and sort the rows by query; they are kept until the end of the audit."""
+        """Shuffle the rows by query and make parts of them, which are kept until the end."""
         columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
         extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
         spec = replace(self.spec, groups=plan.groups, extra=extra)
         _check_columns(self.frame, spec)
-        sorted_rows = _sorted(self.frame, spec).persist()
+        stored = _sorted(self.frame, spec).mapInArrow(partial(_stored, spec), _ANSWER).persist()
         try:
-            cluster = SparkCluster(sorted_rows, spec, progress)
+            cluster = SparkCluster(stored, progress)
             facts = _facts(self.known, cluster.pieces())
             standard = (rule for rule in plan.scoring_rules if isinstance(rule, Boosted))
             if any(rule.alpha is None for rule in standard):
                 facts = replace(facts, score_std=score_std(cluster, facts.n_rows))
             yield ClusterSource(cluster, plan.groups, facts)
         finally:
-            sorted_rows.unpersist()
+            stored.unpersist()
 
 
 class SparkCluster:
-    """The parts of a log, made of sorted rows whenever they are asked for."""
+    """The parts of a log, kept as bytes by Spark."""
 
-    def __init__(self, rows: Any, spec: Spec, progress: Progress | None) -> None:
-        self.rows, self.spec, self.progress = rows, spec, progress
+    def __init__(self, rows: Any, progress: Progress | None) -> None:
+        self.rows, self.progress = rows, progress
         parts = int(rows.rdd.getNumPartitions())
         self.buckets = min(parts, MOST_BUCKETS)
         self.pairs_at_once = max(PAIRS_AT_LEAST, PAIRS_OF_A_PART * parts)
 
     def pieces(self) -> list[Piece]:
         """Return all pieces without their rows."""
-        return _answers(self.rows, partial(_each, self.spec, _counted))
+        return _answers(self.rows, partial(_each, _counted))
 
     def collect(self, task: Callable[[Part], Result], label: str) -> list[Result]:
         """Return what the task makes of every part."""
-        return self._asked(self.rows, partial(_each, self.spec, partial(_of_part, task)), label)
+        return self._asked(self.rows, partial(_each, partial(_of_part, task)), label)
 
     def total(self, task: Callable[[Part], Result], label: str, start: Result) -> Result:
         """Return the sum of what the task makes of every part, added in a tree."""
-        found = self._asked(self.rows, partial(_sums, self.spec, task), label, add=True)
+        found = self._asked(self.rows, partial(_sums, task), label, add=True)
         for part in found:
             start = start + part
         return start
@@ -106,7 +106,7 @@ class SparkCluster:
         label: str,
     ) -> list[Result]:
         """Split every part into buckets, and return what `merge` makes of each bucket of all."""
-        chunks = self.rows.mapInArrow(partial(_chunks, self.spec, split), _ANSWER)
+        chunks = self.rows.mapInArrow(partial(_chunks, split), _ANSWER)
         gathered = chunks.repartition(buckets, "bucket").sortWithinPartitions("bucket")
         found = self._asked(gathered, partial(_merged, merge), label)
         return [result for _, result in sorted(found, key=lambda pair: pair[0])]
@@ -216,8 +216,21 @@ def _whole_units(batches: Iterator[Any], spec: Spec) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def _each(spec: Spec, make: Callable[[Piece], Any], batches: Iterator[Any]) -> Iterator[Any]:
-    return (make(piece) for piece in _pieces(spec, batches))
+def _stored(spec: Spec, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield pieces as bytes, so that rows are read and sorted once."""
+    return _pickled(partial(_pieces, spec), batches)
+
+
+def _kept(batches: Iterator[Any]) -> Iterator[Piece]:
+    """Yield the pieces that were kept, or raise what stood against them."""
+    for _, piece in _payloads(batches):
+        if isinstance(piece, MpcError):
+            raise piece
+        yield piece
+
+
+def _each(make: Callable[[Piece], Any], batches: Iterator[Any]) -> Iterator[Any]:
+    return (make(piece) for piece in _kept(batches))
 
 
 def _counted(piece: Piece) -> Piece:
@@ -228,18 +241,18 @@ def _of_part(task: Callable[[Part], Any], piece: Piece) -> Any:
     return task(piece.part)
 
 
-def _sums(spec: Spec, task: Callable[[Part], Any], batches: Iterator[Any]) -> Iterator[Any]:
+def _sums(task: Callable[[Part], Any], batches: Iterator[Any]) -> Iterator[Any]:
     total = None
-    for piece in _pieces(spec, batches):
+    for piece in _kept(batches):
         part = task(piece.part)
         total = part if total is None else total + part
     if total is not None:
         yield total
 
 
-def _chunks(spec: Spec, split: Callable[[Part], list[Any]], batches: Iterator[Any]) -> Any:
+def _chunks(split: Callable[[Part], list[Any]], batches: Iterator[Any]) -> Iterator[Any]:
     try:
-        for piece in _pieces(spec, batches):
+        for piece in _kept(batches):
             for bucket, chunk in enumerate(split(piece.part)):
                 yield _row(bucket, chunk)
     except MpcError as error:

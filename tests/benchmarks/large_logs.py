@@ -59,7 +59,7 @@ def batches(rows: int, *, items: int = 0, longest: int = 0, seed: int = 0) -> It
             held, n_held, number = [], 0, number + 1
     for start in range(0, longest, 1_000_000):
         at = np.arange(start, min(longest, start + 1_000_000))
-        yield _table(np.full(len(at), queries), at, max(items, longest), [seed, number])
+        yield _table(np.full(len(at), queries), at, items, [seed, number])
         number += 1
 
 
