@@ -118,7 +118,7 @@ def main() -> int:
     seconds = {k: min(run[n][0] for run in runs) for n, k in enumerate(kinds)}
     cpu = {k: min(run[n][2] for run in runs) for n, k in enumerate(kinds)}
     memory = {k: max(run[n][1] for run in runs) for n, k in enumerate(kinds)}
-    print(f"{asked.rows:,} rows; {described('mpc-lab', 'duckdb', 'numpy', 'numba')}\n")
+    print(f"{asked.rows:,} rows; {described('duckdb', 'numpy', 'numba')}\n")
     if asked.union:
         rows = [
             ("union variance / query variance", seconds[kinds[1]] / seconds[kinds[0]], 4.0),

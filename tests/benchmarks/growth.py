@@ -64,7 +64,7 @@ def main() -> None:
     if asked.child:
         child(str(asked.folder), asked.child)
         return
-    print(f"{described('mpc-lab', 'duckdb', 'numpy', 'numba')}\n")
+    print(f"{described('duckdb', 'numpy', 'numba')}\n")
     print("| rows | engine | threads | seconds | microseconds a row | GiB |")
     print("|---|---|---|---|---|---|")
     rows = 100_000
