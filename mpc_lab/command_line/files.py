@@ -218,7 +218,9 @@ def _text(path: Path, columns: Columns) -> pd.DataFrame:
         na_values={name: [""] if name in ids else _NOT_A_NUMBER for name in columns.all},
         chunksize=_ROWS_AT_ONCE,
     ) as parts:
-        frame = pd.concat([part[columns.all] for part in _strictly(path, parts)], ignore_index=True)
+        frame: pd.DataFrame = pd.concat(
+            [part[columns.all] for part in _strictly(path, parts)], ignore_index=True
+        )
     for name in columns.numbers:
         _check_number(path, frame, name)
     for name in columns.flags:
