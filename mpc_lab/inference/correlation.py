@@ -93,7 +93,8 @@ def _factor(correlation: FloatArray) -> FloatArray:
         rest = correlation[k:, k] - factor[k:, :k] @ factor[k, :k]
         if rest[0] > _ADDS_NOTHING:
             factor[k:, k] = rest / np.sqrt(rest[0])
-    return factor / np.linalg.norm(factor, axis=1, keepdims=True)
+    made: FloatArray = factor / np.linalg.norm(factor, axis=1, keepdims=True)
+    return made
 
 
 def upper_quantile(maxima: FloatArray, a: float) -> float:
