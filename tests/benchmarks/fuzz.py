@@ -38,7 +38,10 @@ def main() -> int:
             start = time.perf_counter()
             wanted = round(options.inputs * SHARES[name])
             _repeat(
-                make(Path(place), good, counted), wanted, options.seed, lambda n=name: counted[n]
+                lambda make=make: make(Path(place), good, counted),
+                wanted,
+                options.seed,
+                lambda name=name: counted[name],
             )
             took = time.perf_counter() - start
             print(f"{name}: {counted[name]:,} inputs, no finding, {took:.0f} s", flush=True)
@@ -46,7 +49,7 @@ def main() -> int:
     return 0
 
 
-def _repeat(test, wanted, first_seed, done) -> None:
+def _repeat(make, wanted, first_seed, done) -> None:
     """Run until so many inputs were tried; hypothesis may stop early where it has seen all."""
     round_ = 0
     while done() < wanted and round_ < 1000:
@@ -57,7 +60,7 @@ def _repeat(test, wanted, first_seed, done) -> None:
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
-        seed(first_seed * 1000 + round_)(limit(test))()
+        seed(first_seed * 1000 + round_)(limit(make()))()
         round_ += 1
 
 
