@@ -237,7 +237,7 @@ def test_smallest_detectable_effect(log, rule):
 
 def verdicts_of(log, rule, tolerance):
     """Return verdict and reason by (group, mode): mirrored carries that of matched."""
-    cells = {(g, mode): cell for g, mode, _, _, cell in headline_cells(log, rule, "query", 0.5)}
+    cells = {(g, mode): cell for g, mode, _, _, cell in headline_cells(log, rule, "query", 0.6)}
     verdicts = {}
     for group in log.names:
         matched, mirrored, adjacent = (cells[group, mode] for mode in MODES)
@@ -250,7 +250,7 @@ def verdicts_of(log, rule, tolerance):
 @some
 @given(logs(), rules, st.sampled_from([None, 0.25, 2.0]))
 def test_verdicts_and_their_reasons(log, rule, tolerance):
-    headline = audit_of(log, rule, level=0.5, tolerance=tolerance).headline.transpose(*CELL, ...)
+    headline = audit_of(log, rule, level=0.6, tolerance=tolerance).headline.transpose(*CELL, ...)
     for (group, mode), (verdict, reason) in verdicts_of(log, rule, tolerance).items():
         at = log.names.index(group), 0, MODES.index(mode)
         assert headline["verdict"].values[at] == verdict, (group, mode)

@@ -111,7 +111,7 @@ def test_what_is_not_a_table(case: str) -> None:
         ({1.0, 2.0}, "must be an array, but set came"),
         (np.float64(3), "must be an array, but float64 came"),
         ([1j] * 5, "must hold numbers, but it holds complex128"),
-        ([10**400, 1, 2, 3, 4], "some value does not fit a float64"),
+        ([10**400, 1, 2, 3, 4], "some value does not fit a float64|too large to convert to float"),
         ([[1], [2], [3], [4], [5]], "must hold numbers, but it holds Python objects"),
     ],
 )
