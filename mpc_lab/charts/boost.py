@@ -119,11 +119,18 @@ def _title(found: FairBoost) -> str:
         return f"No boost of group {who} closes its gap: {found.note}"
     size = signed(number(found.alpha, 4))
     held = found.held_out
-    before, after = (signed(number(held[f"gap_{when}"], 3)) for when in ("before", "after"))
-    return (
-        f"The gap of group {who} crosses 0 at a boost of α* = {size}; on held-out queries it goes "
-        f"from {before} to {after}"
-    )
+    before, after = held["gap_before"], held["gap_after"]
+    if not (math.isfinite(before) and math.isfinite(after)):
+        moved = "held-out queries are too few to measure it"
+    else:
+        ends = (signed(number(value, 3)) for value in (before, after))
+        moved = f"on held-out queries it goes from {' to '.join(ends)}"
+    if not found.settled:
+        return (
+            f"The log does not settle which boost closes the gap of group {who}; the crossing "
+            f"nearest 0 is at α* = {size}, {moved}"
+        )
+    return f"The gap of group {who} crosses 0 at a boost of α* = {size}; {moved}"
 
 
 def _subtitle(audit: Audit, found: FairBoost, curve: xr.Dataset, measure: str) -> list[str]:

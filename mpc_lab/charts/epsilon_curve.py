@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _MARK = theme.SERIES[3]
+# Areas are drawn out to so many times what the thresholds mostly need.
+_ROOM = 4.0
 
 
 def epsilon_curve(
@@ -51,11 +53,33 @@ def epsilon_curve(
     frame = curve_frame(audit, group, scoring_rule, pairing_mode)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
     colour = theme.VERDICTS[cell.verdict][0]
+    frame, edge = _cut(frame, cell)
     gap, pairs = _gap(frame, cell, span, colour), _pairs(frame, cell, span)
     if live:
         gap, pairs = _brushed(_marked(gap, frame, "gap")), _marked(pairs, frame, "pairs")
     panels = theme.stacked(gap, pairs, spacing=8)
-    return theme.finish(panels, _title(cell), _subtitle(audit, cell, frame, pairing_mode))
+    subtitle = _subtitle(audit, cell, frame, pairing_mode)
+    subtitle += [f"Areas are cut at ±{edge:.3g}; tooltips have their ends"] if edge else []
+    return theme.finish(panels, _title(cell), subtitle)
+
+
+def _cut(frame: pd.DataFrame, cell: Cell) -> tuple[pd.DataFrame, float]:
+    """Cut areas that would make the curve look flat; also return where, 0 where nothing is cut.
+
+    At a threshold with a handful of pairs the band may be a hundred times the gap.
+    """
+    sizes = frame[["low", "high"]].abs().max(axis=1)
+    own = [abs(end) for end in (cell.low, cell.high) if math.isfinite(end)]
+    edge = _ROOM * max([float(sizes.median()), *own])
+    areas = ["low", "high", "band_low", "band_high"]
+    widest = float(frame[areas].abs().max().max())
+    if not edge > 0 or not widest > 1.5 * edge:
+        return frame, 0.0
+    edge = float(f"{edge:.2g}")
+    made = frame.copy()
+    made[areas] = frame[areas].clip(-edge, edge)
+    made.attrs = dict(frame.attrs)
+    return made, edge
 
 
 def _title(cell: Cell) -> str:

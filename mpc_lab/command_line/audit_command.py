@@ -28,6 +28,8 @@ _ROLES = (*_NEEDED, "item", "unit", "position", "segment")
 _OPTIONS = {"epsilon", "cluster", "level", "adjust", "tolerance", "bootstrap", "seed", "threshold"}
 _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
+# A path of "-" prints these instead.
+_PRINTED = ("json", "csv", "card")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     result = _audit(ranking, given)
     answer, sentence = _gate(result, given) if given.get("gate") else (0, "")
     _write(result, given)
-    to_stdout = given.get("json") == _STDOUT
+    to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
     if not given.get("quiet"):
         show(result, error=to_stdout)
     if sentence:
@@ -74,7 +76,7 @@ def _check_outputs(given: dict[str, Any], inputs: list[Path]) -> None:
     """Refuse a hopeless path before the work, not after it."""
     taken = {path.resolve(): "a log that is read" for path in inputs}
     for name in _OUTPUTS:
-        if name not in given or (name == "json" and given[name] == _STDOUT):
+        if name not in given or (name in _PRINTED and given[name] == _STDOUT):
             continue
         try:
             target = target_path(given[name]).resolve()
@@ -206,18 +208,25 @@ def _write(result: Audit, given: dict[str, Any]) -> None:
     if "report" in given:
         result.report(given["report"], pairs=given.get("pairs", 0))
         made.append("report")
-    if given.get("json") == _STDOUT:
-        sys.stdout.write(result.to_json() + "\n")
-    elif "json" in given:
-        write_text(given["json"], result.to_json() + "\n", "JSON")
+    if "json" in given:
+        _put(given["json"], result.to_json() + "\n", "JSON")
         made.append("json")
     if "csv" in given:
         from mpc_lab.command_line.tables import to_csv
 
-        write_text(given["csv"], to_csv(result), "CSV")
+        _put(given["csv"], to_csv(result), "CSV")
         made.append("csv")
     if "card" in given:
-        write_text(given["card"], result.model_card(), "A model card")
+        _put(given["card"], result.model_card(), "A model card")
         made.append("card")
     for name in made:
-        print(f"Written: {plain(given[name])}", file=sys.stderr)
+        if given[name] != _STDOUT:
+            print(f"Written: {plain(given[name])}", file=sys.stderr)
+
+
+def _put(path: Path, text: str, what: str) -> None:
+    """Write a text to its file, or print it."""
+    if path == _STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text, what)

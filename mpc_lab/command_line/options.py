@@ -142,8 +142,8 @@ OPTIONS = (
     ),
     Option("save", "path", OUTPUT, "save the audit, sums and never rows", "OUT.nc"),
     Option("json", "path", OUTPUT, "write the numbers as JSON; - for standard output", "OUT.json"),
-    Option("csv", "path", OUTPUT, "write the table as CSV", "OUT.csv"),
-    Option("card", "path", OUTPUT, "write a model-card section in Markdown", "OUT.md"),
+    Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),
+    Option("card", "path", OUTPUT, "write a model-card section in Markdown; - prints it", "OUT.md"),
     Option("quiet", "flag", OUTPUT, "print no summary and no table"),
     Option("progress", "flag", OUTPUT, "show a progress bar (in a terminal)"),
     Option(

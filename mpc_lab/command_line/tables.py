@@ -56,7 +56,7 @@ def _cells(row: dict[Hashable, Any], several: list[str]) -> tuple[str, ...]:
         row["verdict"],
         f"{row['estimate']:+.3f}" if estimable else "–",
         # The interval that the verdict rests on.
-        f"{low:+.3f} to {high:+.3f}" if estimable else "–",
+        f"{low:+.3f} to {high:+.3f}" if low == low else "–",
         f"{row['n_pairs']:,}",
         f"{row['n_queries']:,}",
         f"{row['epsilon']:.3g}" if row["epsilon"] == row["epsilon"] else "–",

@@ -56,13 +56,13 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     estimate, places = float(point["estimate"]), decimals(low, high)
     size = number(abs(estimate), places)
     how = f"{size} {'better' if estimate > 0 else 'worse'} than {AGAINST[mode]}"
-    covers = low <= 0 <= high
-    tail = "covers 0" if covers else "leaves out 0"
     mark = " This is the threshold of the headline." if is_headline else ""
-    return (
-        f"{at} the items of group {who} do {how}, over {counted}; the {level_of(audit)} interval "
-        f"for this threshold alone {tail}.{mark}"
-    )
+    if math.isfinite(low) and math.isfinite(high):
+        tail = "covers 0" if low <= 0 <= high else "leaves out 0"
+        known = f"the {level_of(audit)} interval for this threshold alone {tail}"
+    else:
+        known = "too few clusters carry them to give an interval"
+    return f"{at} the items of group {who} do {how}, over {counted}; {known}.{mark}"
 
 
 def gap(estimate: float, low: float, high: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from mpc_lab.errors import MpcError
@@ -130,9 +132,12 @@ def gate(
 
 def check_tolerance(tolerance: float | None) -> None:
     """Raise unless `tolerance` is None or a finite number that is not negative."""
-    if tolerance is not None and not (np.isfinite(tolerance) and tolerance >= 0):
+    if tolerance is None:
+        return
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not (is_number and np.isfinite(tolerance) and tolerance >= 0):
         raise MpcError(
-            f"tolerance must be a number of outcome units, 0 or above, got {tolerance}; "
+            f"tolerance must be a number of outcome units, 0 or above, got {tolerance!r}; "
             "leave it out to ask for a direction only."
         )
 

@@ -425,7 +425,8 @@ class Audit:
 
         With a tolerance, the audit passes if every adjusted interval lies inside ± the tolerance,
         and fails if one lies wholly outside it with a direction verdict; otherwise it is
-        inconclusive. Without a tolerance it fails on any direction verdict, and else passes.
+        inconclusive. Without a tolerance it fails on any direction verdict, is inconclusive where
+        no group could be estimated, and else passes.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,12 @@ def threshold(audit: Audit, group: str, epsilon: float | None) -> float:
     """Return the threshold of a boost: the one given, or the baseline's own."""
     check_label("group", group, audit.groups)
     if epsilon is not None:
+        is_number = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
+        if not (is_number and np.isfinite(epsilon) and epsilon >= 0):
+            raise MpcError(
+                f"epsilon must be a number of score units, 0 or above, got {epsilon!r}; leave it "
+                "out for the threshold of the headline."
+            )
         return float(epsilon)
     if "baseline" not in audit.headline["scoring_rule"].values:
         raise MpcError("A boost starts from the baseline, which this audit lacks; give epsilon.")
@@ -110,14 +117,22 @@ class FairBoost:
     level: float
     note: str
 
+    @property
+    def settled(self) -> bool:
+        """Whether the log tells one boost: one crossing, one interval, a smaller gap held out."""
+        held = self.held_out
+        smaller = bool(held) and abs(held["gap_after"]) < abs(held["gap_before"])
+        return self.n_crossings == 1 and len(self.confidence_set) == 1 and smaller
+
     def __repr__(self) -> str:
         who, level = quoted(self.group), percent(self.level)
         reach = _reach(self)
         if np.isnan(self.alpha):
             return f"No boost of group {who} closes its gap: {self.note}; {level} set {reach}."
         held = self.held_out
+        start = "A boost" if self.settled else "The log does not settle it, but a boost"
         return (
-            f"A boost of {number(self.alpha, 4)} closes the gap of group {who} ({level} set "
+            f"{start} of {number(self.alpha, 4)} closes the gap of group {who} ({level} set "
             f"{reach}; known to within {number(self.resolution, 4)}). On held-out queries the gap "
             f"goes from {number(held['gap_before'], 4)} to {number(held['gap_after'], 4)}, NDCG "
             f"changes by {number(held['ndcg_change'], 5)} ({number(held['ndcg_change_low'], 5)} to "

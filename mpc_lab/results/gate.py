@@ -75,6 +75,8 @@ def explain(audit: Audit, found: Decision) -> str:
         named = listing([quoted(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
         return f"The audit found {what}: {named}{_where(audit)}."
+    if found.answer == 2 and found.tolerance is None:
+        return "The audit could estimate no group, so it says nothing; audit.summary() says why."
     if found.answer == 2:
         named = listing([quoted(group) for group in found.undecided])
         return (
@@ -117,6 +119,9 @@ def decide(
         for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
     )
     answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
+    if answer == 0 and (verdict == "not estimable").all():
+        # Where nothing could be looked at, "nothing found" would let a broken log pass.
+        answer = 2
     fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
     open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
     return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance)

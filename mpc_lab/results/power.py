@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from mpc_lab.errors import MpcError
 from mpc_lab.inference.power import floor_variance, mde, queries_needed
 from mpc_lab.results.family import family_size, infer
 from mpc_lab.results.reading import settings
@@ -27,6 +29,9 @@ _MEANING = {
 
 def power(audit: Audit, effect: float | None, power: float) -> xr.Dataset:
     """Return the power of every headline cell; see :meth:`mpc_lab.Audit.power`."""
+    for name, value in {"effect": effect, "power": power}.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise MpcError(f"{name} must be a number, got {value!r}.")
     options = settings(audit)
     level = float(options["level"])
     own = headline_moments(audit)

@@ -89,3 +89,17 @@ def test_powered_takes_the_smallest_quantile_that_finds_the_effect():
     assert (easy["mde"] <= 0.1).all()
     assert hard["underpowered"].all()
     assert (hard["epsilon"] >= easy["epsilon"]).all()
+
+
+def test_a_log_in_which_nothing_can_be_estimated_does_not_pass():
+    one_query = {"q": [0, 0, 0], "s": [1.0, 1.0, 0.5], "y": [1.0, 0.0, 1.0], "g": ["a", "b", "a"]}
+    audit = mpc.audit(one_query, query="q", score="s", outcome="y", group="g", progress=False)
+    with pytest.raises(mpc.AuditFailed, match="could estimate no group"):
+        audit.check(inconclusive="raise")
+
+
+@pytest.mark.parametrize("tolerance", ["x", [0.1], True])
+def test_a_tolerance_that_is_no_number_is_refused(tolerance):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
+    with pytest.raises(mpc.MpcError, match="tolerance must be a number of outcome units"):
+        audit.check(tolerance=tolerance)

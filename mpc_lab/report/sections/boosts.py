@@ -62,8 +62,14 @@ def _sentence(found: FairBoost) -> str:
     before, _ = with_ends(*(held[f"gap_before{end}"] for end in ("", "_low", "_high")))
     after, ends = with_ends(*(held[f"gap_after{end}"] for end in ("", "_low", "_high")))
     moved = percent(round(held["share_changed"], 4))
+    start = f"<b>At a boost of {signed(found.alpha, 4)}</b>"
+    if not found.settled:
+        start = (
+            "<b>This log does not settle which boost closes the gap.</b> "
+            f"Nearest to 0, at {signed(found.alpha, 4)},"
+        )
     return (
-        f"<p><b>At a boost of {signed(found.alpha, 4)}</b> the gap crosses 0 on the half it is "
+        f"<p>{start} the gap crosses 0 on the half it is "
         f"chosen on ({words(level)} set {reach}; known to within {signed(found.resolution, 4)}). "
         f"On {held['n_queries']:,.0f} held-out queries the gap goes from {before} to {after} "
         f"({ends}), {', '.join(parts)}, and {words(moved)} of the positions change. "
