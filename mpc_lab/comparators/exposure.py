@@ -111,8 +111,12 @@ def _ratio(
         return measure(name, none, conditions, high_is=FAVOURED, **parts)
     signs = (1, -1, -1, 1)
     influence = np.zeros(len(rows))
-    for sign, part, total in zip(signs, (*top, *bottom), totals, strict=True):
-        influence += sign * part / total
+    with np.errstate(over="ignore", invalid="ignore"):
+        for sign, part, total in zip(signs, (*top, *bottom), totals, strict=True):
+            influence += sign * part / total
+    if not np.isfinite(influence).all():
+        none = Clustered(float("nan"), null=1.0, reason=f"total {what} is too close to 0")
+        return measure(name, none, conditions, high_is=FAVOURED, **parts)
     # Not the logarithm of a ratio of ratios, which may be too small for a number.
     logs = np.log(totals)
     log_ratio = float(logs[0] - logs[2] - logs[1] + logs[3])

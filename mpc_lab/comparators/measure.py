@@ -114,7 +114,8 @@ def on_log_scale(found: Clustered, level: float) -> Clustered:
 
     The interval is that of ln R, carried over; the standard error is R·SE(ln R).
     """
-    value = float(np.exp(found.estimate))
+    with np.errstate(over="ignore"):
+        value = float(np.exp(found.estimate))
     if not found.estimable:
         return replace(found, estimate=value, null=1.0)
     half = float(critical(significance(level) / 2, found.dof)) * found.std_error
