@@ -9,6 +9,7 @@ from pathlib import Path
 from execute import NOTEBOOKS
 
 ROOT = Path(__file__).parents[2]
+EXTRAS = ["duckdb", "files", "lab"]  # what the notebooks use
 README = (ROOT / "README.md").read_text("utf-8")
 BADGE = re.compile(r"\(https://mybinder\.org/v2/gh/[\w-]+/[\w-]+/HEAD\?urlpath=lab/tree/([^)]+)\)")
 
@@ -26,7 +27,7 @@ def test_each_notebook_is_linked():
 def test_binder_has_its_three_files():
     requirements = (ROOT / "binder" / "requirements.txt").read_text("utf-8").split("\n")
     pins = [line for line in requirements if line and not line.startswith("#")]
-    assert pins.pop() == ".[files,lab]"
+    assert pins.pop() == f".[{','.join(EXTRAS)}]"
     assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
     assert (ROOT / "binder" / "runtime.txt").read_text("utf-8").strip() == "python-3.11"
     script = (ROOT / "binder" / "postBuild").read_text("utf-8")
@@ -38,7 +39,7 @@ def test_binder_has_its_three_files():
 def test_all_that_the_package_needs_is_pinned_for_binder():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["files"], *extras["lab"]]
+    needed = [*project["dependencies"], *(text for name in EXTRAS for text in extras[name])]
     requirements = (ROOT / "binder" / "requirements.txt").read_text("utf-8")
     pinned = {name.lower() for name in re.findall(r"^([\w.-]+)==", requirements, re.MULTILINE)}
     assert {re.split(r"[\[<>=~! ]", text)[0].lower() for text in needed} <= pinned
