@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mpc_lab.engines.exchanged_items import sums_over_items
 from mpc_lab.engines.memory import in_order, n_threads
-from mpc_lab.engines.parts import Change, Fits, Part, changes
+from mpc_lab.engines.parts import Change, Fits, Part, changes, changes_of_all
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import Logs
 from mpc_lab.pairing.arrays import Ints
@@ -118,11 +118,7 @@ class ChunkedSource:
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
     ) -> Result:
         """Add what the task makes of the logs of all rules, chunk by chunk."""
-        every = [
-            (number, groups, change)
-            for number, rule in enumerate(rules)
-            for groups, change in changes(rule, len(self.groups), self.facts, self.fits)
-        ]
+        every = changes_of_all(rules, len(self.groups), self.facts, self.fits)
 
         def of_chunk(part: Part) -> Result:
             return task((number, groups, change(part)) for number, groups, change in every)

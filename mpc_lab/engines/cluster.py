@@ -14,7 +14,7 @@ import numpy as np
 
 from mpc_lab.engines.cluster_fits import fits_of_all
 from mpc_lab.engines.exchanged_items import sums_over_items
-from mpc_lab.engines.parts import Change, Part, changes
+from mpc_lab.engines.parts import Change, Part, changes, changes_of_all
 from mpc_lab.engines.sources import Logs
 from mpc_lab.pairing.arrays import Ints
 from mpc_lab.pairing.item_sums import ItemSums
@@ -116,11 +116,7 @@ class ClusterSource:
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
     ) -> Result:
         """Add what the task makes of the logs of all rules, part by part."""
-        every = [
-            (number, groups, change)
-            for number, rule in enumerate(rules)
-            for groups, change in changes(rule, len(self.groups), self.facts, self._fit)
-        ]
+        every = changes_of_all(rules, len(self.groups), self.facts, self._fit)
         return self.cluster.total(partial(_of_all_rules, every, task), label, start)
 
     def _fit(self, group: int) -> tuple[Steps, Steps]:

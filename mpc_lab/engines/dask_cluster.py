@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from mpc_lab.engines.cluster import ClusterSource, score_std
+from mpc_lab.engines.cluster import ClusterSource
+from mpc_lab.engines.cluster_logs import (
+    ORDER,
+    check_columns,
+    check_rows,
+    check_units,
+    facts_of,
+    spans,
+    spec_of,
+)
 from mpc_lab.engines.dask_calls import client, compute, each_done, later, persist
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
@@ -18,10 +27,8 @@ from mpc_lab.engines.parts import Part
 from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import Source
-from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.arrays import Masks
-from mpc_lab.ranking import ColumnNames, Facts, checks
-from mpc_lab.scoring import Boosted, Column
+from mpc_lab.ranking import ColumnNames, Facts
 
 if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
@@ -30,7 +37,6 @@ Result = TypeVar("Result")
 Chunk = TypeVar("Chunk")
 
 _FAN_IN = 8
-_ORDER = "mpc_lab row"
 
 
 class DaskLog:
@@ -49,7 +55,7 @@ class DaskLog:
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("dask", "A Dask frame")
         self.frame, self.spec = frame, Spec(columns, drop)
-        _check_columns(frame, self.spec)
+        check_columns(frame, self.spec)
         wanted = frame[self.spec.needed].to_delayed()
         found = compute([later(find_groups)(part, self.spec) for part in wanted])
         groups = tuple(sorted({group for part in found for group in part}))
@@ -58,15 +64,11 @@ class DaskLog:
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Read and sort every partition where it lies; what that holds is let go at the end."""
-        columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
-        extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
-        spec = replace(self.spec, groups=plan.groups, extra=extra)
-        _check_columns(self.frame, spec)
-        pieces, counts = self._whole(spec)
+        pieces, counts = self._whole(spec_of(self.frame, self.spec, plan))
         cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
-        facts = _facts(self.known, counts, cluster)
-        if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
-            facts = replace(facts, score_std=score_std(cluster, facts.n_rows))
+        check_rows(counts)
+        items = cluster.collect(_names, "counting items")
+        facts = facts_of(self.known, counts, items, cluster, plan)
         yield ClusterSource(cluster, plan.groups, facts)
 
     def _whole(self, spec: Spec) -> tuple[list[Any], list[Piece]]:
@@ -80,13 +82,9 @@ class DaskLog:
             for number, part in enumerate(self.frame[spec.needed].to_delayed())
         ]
         pieces, counts = _read(numbered, spec)
-        if _spans([piece.units for piece in counts]):
+        if spans([piece.units for piece in counts]):
             pieces, counts = _read(_shuffled(self.frame, numbered, spec), spec)
-        if _spans([piece.queries for piece in counts]):
-            raise MpcError(
-                "A query must lie in one unit, but some query has rows in two: give each query "
-                "one unit, or name more columns in query."
-            )
+        check_units(counts)
         return pieces, counts
 
 
@@ -151,7 +149,7 @@ def _sum(parts: list[Any]) -> Any:
 
 def _numbered(frame: pd.DataFrame, number: int) -> pd.DataFrame:
     """Write down the order of the rows, which a shuffle loses."""
-    return frame.assign(**{_ORDER: (number << 40) + np.arange(len(frame))})
+    return frame.assign(**{ORDER: (number << 40) + np.arange(len(frame))})
 
 
 def _shuffled(frame: Any, numbered: list[Any], spec: Spec) -> list[Any]:
@@ -176,7 +174,7 @@ def _read(frames: list[Any], spec: Spec) -> tuple[list[Any], list[Piece]]:
 
 
 def _piece(frame: pd.DataFrame, spec: Spec, number: int) -> Piece:
-    ordered = frame.sort_values(_ORDER).drop(columns=_ORDER).reset_index(drop=True)
+    ordered = frame.sort_values(ORDER).drop(columns=ORDER).reset_index(drop=True)
     return make_piece(ordered, spec, number)
 
 
@@ -188,34 +186,5 @@ def _get(piece: Any, name: str) -> Any:
     return later(getattr)(piece, name)
 
 
-def _spans(names: list[Masks]) -> bool:
-    """Tell whether a name occurs in two pieces."""
-    every = np.sort(np.concatenate(names))
-    return bool((every[1:] == every[:-1]).any())
-
-
-def _facts(known: Facts, counts: list[Piece], cluster: DaskCluster) -> Facts:
-    n_rows = sum(piece.n_rows for piece in counts)
-    dropped = sum(piece.dropped for piece in counts)
-    if not n_rows:
-        raise checks.nothing_left(dropped) if dropped else checks.no_rows()
-    names = cluster.collect(_names, "counting items")
-    return replace(
-        known,
-        n_rows=n_rows,
-        n_queries=sum(piece.n_queries for piece in counts),
-        n_units=sum(piece.n_units for piece in counts),
-        n_items=len(np.unique(np.concatenate(names))),
-        dropped=dropped,
-    )
-
-
 def _names(part: Part) -> Masks:
     return part.names
-
-
-def _check_columns(frame: Any, spec: Spec) -> None:
-    known = list(frame.columns)
-    for name in spec.needed:
-        if name not in known:
-            raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -123,3 +123,14 @@ def changes(
             f"The scoring rule {rule.label!r} needs all rows in memory: write its scores into a "
             "column of the log and pass mpc.Column."
         )
+
+
+def changes_of_all(
+    rules: Sequence[Rule], n_groups: int, facts: LogFacts, fits: Fits
+) -> list[tuple[int, Ints, Change]]:
+    """Return the number of each rule, the groups served, and what makes their log."""
+    return [
+        (number, groups, change)
+        for number, rule in enumerate(rules)
+        for groups, change in changes(rule, n_groups, facts, fits)
+    ]

@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mpc_lab.engines.cluster import ClusterSource, score_std
+from mpc_lab.engines.cluster import ClusterSource
+from mpc_lab.engines.cluster_logs import (
+    ORDER,
+    check_columns,
+    check_rows,
+    check_units,
+    facts_of,
+    spec_of,
+)
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.parts import Part
 from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import Source
-from mpc_lab.errors import MpcError, near_match
-from mpc_lab.ranking import ColumnNames, Facts, checks
-from mpc_lab.scoring import Boosted, Column
+from mpc_lab.errors import MpcError
+from mpc_lab.ranking import ColumnNames, Facts
 
 if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Chunk = TypeVar("Chunk")
 
-_ORDER = "mpc_lab row"
 _ROWS_AT_ONCE = 1 << 18
 _ANSWER = "bucket int, payload binary"
 _TREE_ABOVE = 64  # so many sums are added by the driver
@@ -50,7 +56,7 @@ class SparkLog:
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("spark", "A Spark frame")
         self.frame, self.spec = frame, Spec(columns, drop)
-        _check_columns(frame, self.spec)
+        check_columns(frame, self.spec)
         found = _answers(_chosen(frame, self.spec), partial(_groups_of, self.spec))
         groups = tuple(sorted({group for part in found for group in part}))
         self.known = Facts(columns, groups)
@@ -58,17 +64,15 @@ class SparkLog:
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Shuffle the rows by query and make parts of them, which are kept until the end."""
-        columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
-        extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
-        spec = replace(self.spec, groups=plan.groups, extra=extra)
-        _check_columns(self.frame, spec)
+        spec = spec_of(self.frame, self.spec, plan)
         stored = _sorted(self.frame, spec).mapInArrow(partial(_stored, spec), _ANSWER).persist()
         try:
             cluster = SparkCluster(stored, progress)
-            facts = _facts(self.known, cluster.pieces())
-            standard = (rule for rule in plan.scoring_rules if isinstance(rule, Boosted))
-            if any(rule.alpha is None for rule in standard):
-                facts = replace(facts, score_std=score_std(cluster, facts.n_rows))
+            pieces = cluster.pieces()
+            check_rows(pieces)
+            check_units(pieces)
+            items = [piece.part.names for piece in pieces]
+            facts = facts_of(self.known, pieces, items, cluster, plan)
             yield ClusterSource(cluster, plan.groups, facts)
         finally:
             stored.unpersist()
@@ -183,8 +187,8 @@ def _pieces(spec: Spec, batches: Iterator[Any]) -> Iterator[Piece]:
     partition = context.partitionId() if context is not None else 0
     number = partition << 12
     for table in _whole_units(batches, spec):
-        order = pc.sort_indices(table, sort_keys=[(_ORDER, "ascending")])
-        yield make_piece(table.take(order).drop_columns([_ORDER]), spec, number)
+        order = pc.sort_indices(table, sort_keys=[(ORDER, "ascending")])
+        yield make_piece(table.take(order).drop_columns([ORDER]), spec, number)
         number += 1
 
 
@@ -298,33 +302,5 @@ def _sorted(frame: Any, spec: Spec) -> Any:
     from pyspark.sql import functions
 
     keys = [_column(frame, name) for name in _keys(spec)]
-    rows = _chosen(frame, spec).withColumn(_ORDER, functions.monotonically_increasing_id())
+    rows = _chosen(frame, spec).withColumn(ORDER, functions.monotonically_increasing_id())
     return rows.repartition(*keys).sortWithinPartitions(*keys)
-
-
-def _facts(known: Facts, pieces: list[Piece]) -> Facts:
-    n_rows = sum(piece.n_rows for piece in pieces)
-    dropped = sum(piece.dropped for piece in pieces)
-    if not n_rows:
-        raise checks.nothing_left(dropped) if dropped else checks.no_rows()
-    queries = np.concatenate([piece.queries for piece in pieces])
-    if len(np.unique(queries)) < len(queries):
-        raise MpcError(
-            "A query must lie in one unit, but some query has rows in two: give each query one "
-            "unit, or name more columns in query."
-        )
-    return replace(
-        known,
-        n_rows=n_rows,
-        n_queries=sum(piece.n_queries for piece in pieces),
-        n_units=sum(piece.n_units for piece in pieces),
-        n_items=len(np.unique(np.concatenate([piece.part.names for piece in pieces]))),
-        dropped=dropped,
-    )
-
-
-def _check_columns(frame: Any, spec: Spec) -> None:
-    known = list(frame.columns)
-    for name in spec.needed:
-        if name not in known:
-            raise MpcError(f"There is no column {name!r}.{near_match(str(name), known)}")

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 
 import pytest
+from lab_server import CHROMIUM
 
 pytestmark = pytest.mark.needs_browser
 
-SWITCHES = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
 # What vega-lite says about legends of its own, which is no fault of the page.
 HARMLESS = ("Conflicting legend property",)
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser(chromium_path):
     from playwright.sync_api import sync_playwright
 
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as tools:
-        started = tools.chromium.launch(executable_path=path, args=SWITCHES)
+        started = tools.chromium.launch(executable_path=chromium_path, args=CHROMIUM)
         yield started
         started.close()
 
