@@ -157,17 +157,17 @@ def _find(
     longest = 0
     for q in large:
         longest = max(longest, starts[q + 1] - starts[q])
-    prefix, found = np.empty((longest + 1, N_PREFIX)), np.empty((2, 1, 3))
-    ends = np.empty((2, 1), dtype=np.int64)
+    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 2, 1, 3))
+    bits, places, center = np.full(1, bit), np.zeros((1, 1), dtype=np.int64), np.zeros(1)
     pairs = np.zeros(2, dtype=np.int64)
     for q in large:
-        rows = (starts[q], starts[q + 1], score, outcome, mask, bit)
-        add_windows(*rows, last_edge, 0.0, prefix, ends, found, stop)
-        more = max(found[UP, 0, 0], found[DOWN, 0, 0])
+        rows = (starts[q], starts[q + 1], score, outcome, mask, bits)
+        add_windows(*rows, last_edge, places, center, prefix, found, stop)
+        more = max(found[0, UP, 0, 0], found[0, DOWN, 0, 0])
         if more > least and more > per_row * (starts[q + 1] - starts[q]):
             flags[q] = True
-            pairs[0] += np.int64(found[UP, 0, 0])
-            pairs[1] += np.int64(found[DOWN, 0, 0])
+            pairs[0] += np.int64(found[0, UP, 0, 0])
+            pairs[1] += np.int64(found[0, DOWN, 0, 0])
     return pairs
 
 

@@ -29,6 +29,8 @@ PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
 N_SUMS = 8
 # Lists shorter than this are not worth a thought.
 _SHORT = 256
+# Rows × groups of a list of which sums over its first rows are held at a time.
+_SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.
 _BOOKING = 4.0
 
@@ -201,48 +203,43 @@ def _sweep_windows(
     outcome: Floats,
     mask: Masks,
     item: Ints,
+    edges: Floats,
     own_edges: Floats,
     center: Floats,
     to: Bookings,
     scratch: _Scratch,
     stop: Stop,
 ) -> None:
-    """Add the ``matched`` and ``mirrored`` pairs of one query, group after group."""
+    """Add the ``matched`` and ``mirrored`` pairs of one query, some groups at a time."""
     n_groups, n_bins = own_edges.shape
-    prefix, found = np.empty((end - start + 1, N_PREFIX)), np.empty((2, n_bins, 3))
-    ends = np.empty((2, n_bins), dtype=np.int64)
-    gaps = np.empty((2, end - start if len(to.first_bin) else 0))
     some, all_ = mask[start], mask[start]
     for row in range(start, end):
         some |= mask[row]
         all_ &= mask[row]
-    for g in range(n_groups):
-        bit = ONE << np.uint64(g)
-        if stop[0] or not (some & ~all_ & bit):
-            continue
-        add_windows(
-            start,
-            end,
-            score,
-            outcome,
-            mask,
-            bit,
-            own_edges[g],
-            center[g],
-            prefix,
-            ends,
-            found,
-            stop,
-        )
-        for side in (UP, DOWN):
-            _book_run(to, scratch, side * n_groups + g, found[side])
-        if len(to.first_bin):
-            nearest_gaps(start, end, score, mask, bit, gaps)
+    present = np.array([g for g in range(n_groups) if some & ~all_ & (ONE << np.uint64(g))])
+    at_once = max(1, min(len(present), _SUMS_AT_ONCE // (end - start)))
+    prefix = np.empty((at_once, end - start + 1, N_PREFIX))
+    found = np.empty((at_once, 2, n_bins, 3))
+    gaps = np.empty((2, end - start if len(to.first_bin) else 0))
+    for from_ in range(0, len(present), at_once):
+        groups = present[from_ : from_ + at_once]
+        bits = ONE << groups.astype(np.uint64)
+        places = np.searchsorted(edges, own_edges[groups])
+        rows = (start, end, score, outcome, mask, bits)
+        add_windows(*rows, edges, places, center[groups], prefix, found, stop)
+        if stop[0]:
+            return
+        for k, g in enumerate(groups):
+            for side in (UP, DOWN):
+                _book_run(to, scratch, side * n_groups + g, found[k, side])
+            if not len(to.first_bin):
+                continue
+            nearest_gaps(start, end, score, mask, bits[k], gaps)
             for side in (UP, DOWN):
                 for row in range(start, end):
                     b = np.searchsorted(own_edges[g], gaps[side, row - start])
                     # A member looks up for its matched pairs; for the other of the two it is down.
-                    mirrored = (side == UP) != ((mask[row] & bit) != 0)
+                    mirrored = (side == UP) != ((mask[row] & bits[k]) != 0)
                     slot = (n_groups if mirrored else 0) + g
                     if b < n_bins and b < to.first_bin[item[row], slot]:
                         to.first_bin[item[row], slot] = b
@@ -307,9 +304,8 @@ def sweep_both_sides(
         for q in range(units[unit], units[unit + 1]):
             start, end = starts[q], starts[q + 1]
             if _by_windows(start, end, score, mask, edges[-1], steps, pair_cost):
-                _sweep_windows(
-                    start, end, score, outcome, mask, item, own_edges, center, to, scratch, stop
-                )
+                rows = (start, end, score, outcome, mask, item)
+                _sweep_windows(*rows, edges, own_edges, center, to, scratch, stop)
                 _close_query(to, scratch)
                 continue
             for lower in range(starts[q], starts[q + 1]):

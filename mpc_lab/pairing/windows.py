@@ -20,8 +20,8 @@ UP, DOWN = 0, 1
 # What is known of the first rows of a query that are not members: how many, Σy and Σy².
 _COUNT, _SUM, _SQUARES = range(3)
 N_PREFIX = 3
-# Rows between two looks at whether to go on, less one.
-_LOOK = (1 << 12) - 1
+# Rows that are dealt with together, and between two looks at whether to go on.
+_TILE = 256
 
 
 def sums_by_unit(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Floats, Floats]:
@@ -95,14 +95,19 @@ def add_up(
 
 
 @inlined
-def run_sums(prefix: Floats, first: int, last: int, y: float, to: Floats) -> None:
-    """Add the pairs of a member with the other rows of a run: count, Σx and Σx²."""
-    c = prefix[last, _COUNT] - prefix[first, _COUNT]
-    if c > 0:
-        s = prefix[last, _SUM] - prefix[first, _SUM]
-        to[_COUNT] += c
-        to[_SUM] += c * y - s
-        to[_SQUARES] += c * y * y - 2 * y * s + (prefix[last, _SQUARES] - prefix[first, _SQUARES])
+def _add_runs(sums: Floats, first: Ints, last: Ints, rows: Ints, y: Floats, to: Floats) -> None:
+    """Add the pairs of some members, each with the other rows of a run: count, Σx and Σx²."""
+    pairs, total, squares = 0.0, 0.0, 0.0
+    for k in range(len(rows)):
+        before, through = sums[first[rows[k]]], sums[last[rows[k]]]
+        c = through[_COUNT] - before[_COUNT]
+        s = through[_SUM] - before[_SUM]
+        pairs += c
+        total += c * y[k] - s
+        squares += c * y[k] * y[k] - 2 * y[k] * s + (through[_SQUARES] - before[_SQUARES])
+    to[_COUNT] += pairs
+    to[_SUM] += total
+    to[_SQUARES] += squares
 
 
 @kernel
@@ -112,45 +117,67 @@ def add_windows(
     score: Floats,
     outcome: Floats,
     mask: Masks,
-    bit: np.uint64,
+    bits: Masks,
     edges: Floats,
-    center: float,
+    places: Ints,
+    center: Floats,
     prefix: Floats,
-    ends: Ints,
     found: Floats,
     stop: Stop,
 ) -> None:
-    """Sum over the pairs of one query and group up to each threshold.
+    """Sum over the pairs of one query up to each threshold, for some groups.
+
+    Where windows end is the same for all groups, and is found once. A tile of rows is dealt with
+    threshold by threshold: its windows end next to each other, so that what is read stays close.
 
     Parameters
     ----------
-    edges : float64 array (threshold,)
-        Ascending.
-    prefix : float64 array (at least one more than there are rows, 3)
+    bits : uint64 array (group,)
+        The bit of each group in the masks.
+    edges : float64 array (edge,)
+        The thresholds of all groups, ascending.
+    places : int64 array (group, threshold)
+        Where the thresholds of each group stand among the edges, ascending.
+    center : float64 array (group,)
+    prefix : float64 array (group, at least one more than there are rows, 3)
         Overwritten.
-    ends : int64 array (2, threshold)
-        Overwritten.
-    found : float64 array (2, threshold, 3)
+    found : float64 array (group, 2, threshold, 3)
         Overwritten: pairs, Σx and Σx² of ``matched``, then of ``mirrored``.
     """
-    off = add_up(start, end, outcome, mask, bit, prefix)
+    off = 0.0
+    for k in range(len(bits)):
+        off = add_up(start, end, outcome, mask, bits[k], prefix[k])  # the same for all
     found[:] = 0.0
-    ends[:] = start
+    # Rows are counted from the first of the query.
+    ties, ends = np.empty((2, _TILE), dtype=np.int64), np.empty((2, len(edges), _TILE), np.int64)
+    reached = np.full((2, len(edges)), start)
+    members, y = np.empty(_TILE, dtype=np.int64), np.empty(_TILE)
     tie, tie_end = start, start
-    for i in range(start, end):
-        if i == tie_end:
-            tie, tie_end = i, tie_end_of(score, i, end)
-        if (mask[i] & bit) == 0:
-            continue
-        if (i & _LOOK) == 0 and stop[0]:
+    for first in range(start, end, _TILE):
+        if stop[0]:
             return
-        y = outcome[i] - off - center
-        for b in range(len(edges)):
-            above = end_above(score, i, end, edges[b], max(ends[UP, b], tie))
-            below = start_below(score, i, tie_end, edges[b], ends[DOWN, b])
-            ends[UP, b], ends[DOWN, b] = above, below
-            run_sums(prefix, tie - start, above - start, y, found[UP, b])
-            run_sums(prefix, below - start, tie_end - start, y, found[DOWN, b])
+        n = min(_TILE, end - first)
+        for r in range(n):
+            if first + r == tie_end:
+                tie, tie_end = tie_end, tie_end_of(score, tie_end, end)
+            ties[UP, r], ties[DOWN, r] = tie - start, tie_end - start
+        for e in range(len(edges)):
+            above, below = reached[UP, e], reached[DOWN, e]
+            for r in range(n):
+                above = end_above(score, first + r, end, edges[e], max(above, start + ties[UP, r]))
+                below = start_below(score, first + r, start + ties[DOWN, r], edges[e], below)
+                ends[UP, e, r], ends[DOWN, e, r] = above - start, below - start
+            reached[UP, e], reached[DOWN, e] = above, below
+        for k in range(len(bits)):
+            m = 0
+            for r in range(n):
+                if mask[first + r] & bits[k]:
+                    members[m], y[m] = r, outcome[first + r] - off - center[k]
+                    m += 1
+            for b in range(places.shape[1] if m else 0):
+                e = places[k, b]
+                _add_runs(prefix[k], ties[UP], ends[UP, e], members[:m], y, found[k, UP, b])
+                _add_runs(prefix[k], ends[DOWN, e], ties[DOWN], members[:m], y, found[k, DOWN, b])
 
 
 @kernel
@@ -216,23 +243,11 @@ def _by_unit(
     longest = 0
     for q in range(len(starts) - 1):
         longest = max(longest, starts[q + 1] - starts[q])
-    prefix, found = np.empty((longest + 1, N_PREFIX)), np.empty((2, 1, 3))
-    ends = np.empty((2, 1), dtype=np.int64)
+    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 2, 1, 3))
+    bits, places, center = np.full(1, ONE), np.zeros((1, 1), dtype=np.int64), np.zeros(1)
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
-            add_windows(
-                starts[q],
-                starts[q + 1],
-                score,
-                outcome,
-                mask,
-                ONE,
-                edges,
-                0.0,
-                prefix,
-                ends,
-                found,
-                stop,
-            )
-            count[unit] += found[side, 0, _COUNT]
-            total[unit] += found[side, 0, _SUM]
+            rows = (starts[q], starts[q + 1], score, outcome, mask, bits)
+            add_windows(*rows, edges, places, center, prefix, found, stop)
+            count[unit] += found[0, side, 0, _COUNT]
+            total[unit] += found[0, side, 0, _SUM]
