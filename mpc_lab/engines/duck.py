@@ -79,7 +79,9 @@ class DuckLog:
         self.known = Facts(columns, self.labels.membership.groups)
 
     def _rows(self, connection: Any) -> DuckRows:
-        return DuckRows(open_files(connection, self.files), self.columns, drop=self.drop)
+        return DuckRows(
+            open_files(connection, self.files, self.columns), self.columns, drop=self.drop
+        )
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
@@ -168,7 +170,8 @@ class _Asked:
             quick = rows.table.sorts_quickly(name)
             self.order += [alias] if quick else [f"hash({alias})", alias]
         self.order.append("score")
-        self.plain = {"score": rows.number("score"), "outcome": rows.number("outcome")}
+        outcome = rows.table.carried(rows.columns.outcome, "outcome")
+        self.plain = {"score": rows.number("score"), "outcome": outcome}
         self.plain |= {
             f"extra{k}": rows.table.number(name, "score") for k, name in enumerate(extra)
         }
@@ -211,7 +214,8 @@ def _checked(chunk: Cut, listed: ListChecks, extra: tuple[str, ...]) -> dict[str
             suspect = not np.isfinite(np.sum(columns[name]))
         if suspect and not np.isfinite(columns[name]).all():
             raise BadRows
-        if max(-columns[name].min(), columns[name].max()) > checks.LARGEST.get(name, np.inf):
+        ends = (float(columns[name].min()), float(columns[name].max()))
+        if max(map(abs, ends)) > checks.LARGEST.get(name, np.inf):
             raise BadRows
     if "item" in columns:
         columns["item"] = columns["item"].astype(np.int64)

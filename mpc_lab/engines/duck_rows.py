@@ -105,7 +105,8 @@ class DuckRows:
         table |= {f"mask{word}": pa.array(mask) for word, mask in enumerate(masks)}
         connection.register("labels", pa.table(table))
         words = ", ".join(
-            f"coalesce(labels.mask{word}, 0::UBIGINT) AS mask{word}" for word in range(len(masks))
+            f"coalesce(labels.mask{word}, 0)::{_wide_enough(len(groups) - 64 * word)} AS mask{word}"
+            for word in range(len(masks))
         )
         # An inner join would lose the rows without a label.
         column = f"c{self.table.place(self.columns.group)}"
@@ -115,9 +116,16 @@ class DuckRows:
 def _packed(truths: list[str]) -> str:
     words = []
     for word, start in enumerate(range(0, max(len(truths), 1), 64)):
+        kind = _wide_enough(len(truths) - start)
         bits = [
-            f"(CASE WHEN {sql} THEN {1 << place}::UBIGINT ELSE 0::UBIGINT END)"
+            f"(CASE WHEN {sql} THEN {1 << place}::{kind} ELSE 0::{kind} END)"
             for place, sql in enumerate(truths[start : start + 64])
         ]
-        words.append(f"({' | '.join(bits) or '0::UBIGINT'}) AS mask{word}")
+        words.append(f"({' | '.join(bits) or f'0::{kind}'}) AS mask{word}")
     return ", ".join(words)
+
+
+def _wide_enough(n_groups: int) -> str:
+    """Return the type of a mask; every byte of a row has to be sorted, written and read."""
+    kinds = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER"}
+    return next((kind for bits, kind in kinds.items() if n_groups <= bits), "UBIGINT")

@@ -13,10 +13,12 @@ from mpc_lab.engines.files import Files
 from mpc_lab.engines.limits import Limits
 from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError, near_match
+from mpc_lab.ranking import ColumnNames
 
 _NUMBERS = re.compile(
     r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|\"NULL\")"
 )
+_NARROW = re.compile(r"U?(TINY|SMALL)INT|U?INTEGER")
 _FLOATS = ("FLOAT", "DOUBLE")
 _WHOLE = re.compile(r"U?(TINY|SMALL|BIG)INT|U?INTEGER|DATE|TIMESTAMP.*|BOOLEAN")
 
@@ -76,6 +78,13 @@ class DuckTable:
             )
         return f"(c{self.place(name)}::DOUBLE)"
 
+    def carried(self, name: Hashable, role: str) -> str:
+        """Return a column of numbers as the sort may carry it: no wider than it is."""
+        number = self.number(name, role)
+        if self.type(name) == "BOOLEAN":
+            return f"(c{self.place(name)}::UTINYINT)"
+        return f"c{self.place(name)}" if _NARROW.fullmatch(self.type(name)) else number
+
     def truth(self, name: Hashable) -> str:
         """Return a boolean column."""
         if self.type(name, "group") not in ("BOOLEAN", '"NULL"'):
@@ -122,21 +131,56 @@ def connect(limits: Limits, folder: Path | None) -> Iterator[Any]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+    lines = str(error).strip().split("\n")
+    # Of a field in a CSV that is not what it should be, the third line says what it is.
+    said = [lines[0], *(line for line in lines[1:4] if line.startswith("Error when converting"))]
+    return ": ".join(line.rstrip(".") for line in said)
 
 
-def open_files(connection: Any, files: Files) -> DuckTable:
+def open_files(connection: Any, files: Files, columns: ColumnNames) -> DuckTable:
     """Return the table that files make."""
     if files.kind == "feather":
         return _open_feather(connection, files)
-    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files.paths)
-    reader = "read_parquet" if files.kind == "parquet" else "read_csv"
-    found = connection.sql(f"DESCRIBE SELECT * FROM {reader}([{listed}])").fetchall()
-    names = [row[0] for row in found]
-    if files.kind == "parquet":
-        true = _parquet_names(files.paths[0])
-        names[: len(true)] = true  # what follows are columns that folder names stand for
-    return _table(f"{reader}([{listed}])", names, [row[1] for row in found])
+    listed = f"[{', '.join(map(_text, files.paths))}]"
+    if files.kind == "csv":
+        return _open_csv(connection, listed, columns)
+    names, types = _described(connection, f"read_parquet({listed})")
+    true = _parquet_names(files.paths[0])
+    names[: len(true)] = true  # what follows are columns that folder names stand for
+    return _table(f"read_parquet({listed})", names, types)
+
+
+def _open_csv(connection: Any, listed: str, columns: ColumnNames) -> DuckTable:
+    """Return the table of CSV files; the first rows alone do not say how columns are read.
+
+    Ids and labels are the text that stands there, so that 007 is not 7 in a later row, and a number
+    may have a fraction for the first time far down.
+    """
+    found = dict(zip(*_described(connection, f"read_csv({listed})"), strict=True))
+    read_as = {name: _read_as(name, kind, columns) for name, kind in found.items()}
+    types = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in read_as.items() if kind)
+    relation = f"read_csv({listed}, types={{{types}}})" if types else f"read_csv({listed})"
+    return _table(relation, list(found), [read_as[name] or kind for name, kind in found.items()])
+
+
+def _read_as(name: str, kind: str, columns: ColumnNames) -> str:
+    """Return the type that a column of a CSV is read as, nothing where the first rows tell."""
+    if name in columns.numbers:  # a position may be an id as well
+        return "DOUBLE" if _NUMBERS.fullmatch(kind) else ""
+    if name in columns.labels:
+        return "VARCHAR"
+    flags = columns.group if isinstance(columns.group, tuple) else ()
+    return "BOOLEAN" if name in flags and kind == "BIGINT" else ""  # of 0 and 1
+
+
+def _described(connection: Any, relation: str) -> tuple[list[str], list[str]]:
+    """Return the names of the columns and their types."""
+    found = connection.sql(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return [row[0] for row in found], [row[1] for row in found]
+
+
+def _text(words: str) -> str:
+    return "'" + words.replace("'", "''") + "'"
 
 
 def _open_feather(connection: Any, files: Files) -> DuckTable:

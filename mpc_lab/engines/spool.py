@@ -20,6 +20,8 @@ from mpc_lab.pairing.arrays import Ints
 from mpc_lab.pairing.log import Log, below_by_position, below_by_score
 
 Columns = dict[str, NDArray[Any]]
+# What kernels take; on disk a column is as narrow as it came.
+_TYPES: dict[str, Any] = {"outcome": np.float64, "item": np.int64}
 
 
 @contextmanager
@@ -128,16 +130,20 @@ class Spool:
         starts, units = self._read("starts", chunk.starts), self._read("units", chunk.units)
         n_rows = chunk.rows.stop - chunk.rows.start
         nothing = np.empty(0, dtype=np.int64)
-        tie = self._read("tie", chunk.rows) if "tie" in self._types else np.arange(n_rows)
+        row = np.arange(n_rows)
+        tie = self._read("tie", chunk.rows) if "tie" in self._types else row
+        masks = np.empty((self.n_words, n_rows), dtype=np.uint64)
+        for word, mask in enumerate(masks):
+            mask[:] = self._read(f"mask{word}", chunk.rows)
         log = Log(
             units=units,
             starts=starts,
             score=self._read("score", chunk.rows),
             outcome=self._read("outcome", chunk.rows),
-            masks=np.stack([self._read(f"mask{k}", chunk.rows) for k in range(self.n_words)]),
+            masks=masks,
             item=self._read("item", chunk.rows) if "item" in self._types else nothing,
             below=below_by_position(starts, -tie) if self.positions else below_by_score(starts),
-            row=np.arange(n_rows),
+            row=row,
             tie=tie,
             origin=chunk.first_query,
         )
@@ -155,7 +161,7 @@ class Spool:
             raise MpcError(f"What was spilled to {str(self.folder)!r} is lost: {error}.") from error
         if len(found) < count:
             raise MpcError(f"What was spilled to {str(self.folder)!r} is cut short; run it again.")
-        return found.astype(np.int64) if kind == np.int32 else found
+        return found.astype(_TYPES.get(name, kind), copy=False)
 
 
 def _no_room(folder: Path) -> str:

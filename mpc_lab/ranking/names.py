@@ -29,6 +29,20 @@ class ColumnNames:
     position: Hashable | None = None
     segment: Hashable | None = None
 
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The columns of ids and labels, boolean columns of groups left out."""
+        query = self.query if isinstance(self.query, tuple) else (self.query,)
+        group = () if isinstance(self.group, tuple) else (self.group,)
+        others = (self.item, self.unit, self.segment)
+        return (*query, *group, *(name for name in others if name is not None))
+
+    @property
+    def numbers(self) -> tuple[Hashable, ...]:
+        """The columns of scores, outcomes and positions."""
+        others = () if self.position is None else (self.position,)
+        return (self.score, self.outcome, *others)
+
     def given(self) -> dict[str, Any]:
         """Return the keywords of `Ranking` that were given, ready to be given again."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -69,6 +69,44 @@ def test_more_groups_than_a_word_holds_agree_with_memory(tmp_path, small_chunks)
     assert_agree(*both(frame.assign(**many), tmp_path / "log.parquet", group=list(many)))
 
 
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint8", "int16", "int32", "int64", "float32"])
+@pytest.mark.parametrize("n_groups", [8, 9, 17, 33])
+def test_narrow_outcomes_and_masks_agree_with_memory(kind, n_groups, tmp_path, small_chunks):
+    rng = np.random.default_rng(n_groups)
+    frame = random_log(12)
+    top = {"bool": 1, "int8": 127, "uint8": 255}.get(kind, 30_000)
+    low = {"bool": 0, "uint8": 0, "int8": -128}.get(kind, -top)
+    frame["outcome"] = rng.integers(low, top, len(frame), endpoint=True).astype(kind)
+    many = {f"h{k:02d}": rng.random(len(frame)) < 0.3 for k in range(n_groups)}
+    how = {"group": list(many), "groups": [f"h{n_groups - 1:02d}", "h00", *list(many)[1:-1]]}
+    assert_agree(*both(frame.assign(**many), tmp_path / "log.parquet", **how))
+
+
+FAR = 30_000  # rows; DuckDB looks at 20,480 of a CSV to tell what its columns hold
+
+
+def long_csv(path, last):
+    """Write a log of whole numbers whose last query is given as text."""
+    rows = [f"{k // 4},{k % 4},{k % 2},{k % 2},{1 - k % 2}" for k in range(FAR)]
+    path.write_text("\n".join(["query,score,outcome,in_a,in_b", *rows, *last]) + "\n")
+    return path
+
+
+def test_ids_of_csv_are_their_text_in_every_row(tmp_path):
+    path = long_csv(tmp_path / "log.csv", ["007,0.25,1,1,0", "007,0.5,0.5,0,1"])
+    how = {**COLUMNS, "item": None, "group": ["in_a", "in_b"], "threshold": 0.3, "progress": False}
+    found = mpc.audit(path, **how)
+    assert found.attrs["n_queries"] == FAR // 4 + 1
+    assert found.headline.sel(group="in_a").n_pairs.item() == 1
+
+
+def test_a_number_that_is_none_is_named_with_its_line(tmp_path):
+    path = long_csv(tmp_path / "log.csv", ["8,much,1,1,0"])
+    how = {**COLUMNS, "item": None, "group": ["in_a", "in_b"], "progress": False}
+    with pytest.raises(mpc.MpcError, match=f'Line: {FAR + 2}: .*column "score".*"much"'):
+        mpc.audit(path, **how)
+
+
 @pytest.mark.parametrize("query", ["name", ["user", "name"], "query"], ids=repr)
 def test_text_and_several_query_columns_agree_with_memory(query, tmp_path, small_chunks):
     assert_agree(*both(random_log(6), tmp_path / "log.parquet", query=query, group=BOOLEANS))
