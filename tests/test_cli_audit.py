@@ -353,3 +353,22 @@ def test_the_help_shows_every_option_and_an_example(capsys):
     out = capsys.readouterr().out
     for word in ("--config", "--anytime", "exit codes", "examples:", "quantile:0.01"):
         assert word in out
+
+
+@pytest.mark.parametrize("files", ["log.csv", "part*.parquet", "log.feather"])
+def test_memory_reads_the_log_out_of_core(files, folder, expected, tmp_path, capsys):
+    pytest.importorskip("duckdb", reason="the extra duckdb is not installed")
+    out = tmp_path / "audit.json"
+    how = ["--memory", "1GB", "--spill", tmp_path, "--groups", "1", "--json", out]
+    assert run(folder / files, *NAMED, *how) == 0
+    found = json.loads(out.read_text())
+    (cell,) = found["cells"]
+    known = expected.headline.sel(group="1").squeeze()
+    assert cell["n_pairs"] == known.n_pairs.item()
+    assert cell["estimate"] == pytest.approx(known.estimate.item(), rel=1e-9)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.json"]
+
+
+def test_a_size_that_is_none_is_refused(folder, capsys):
+    assert run(folder / "log.csv", *NAMED, "--memory", "much") == 3
+    assert "memory takes a size" in capsys.readouterr().err

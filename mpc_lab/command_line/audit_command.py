@@ -26,6 +26,7 @@ _IDS = ("query", "item", "unit", "segment")
 _NUMBERS = ("score", "outcome", "position")
 _ROLES = (*_NEEDED, "item", "unit", "position", "segment")
 _OPTIONS = {"epsilon", "cluster", "level", "adjust", "tolerance", "bootstrap", "seed", "threshold"}
+_LARGE = {"memory", "spill"}
 _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
 # A path of "-" prints these instead.
@@ -46,8 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
     paths = find_files(given["files"])
     _check_outputs(given, paths)
-    ranking = _ranking(paths, given)
-    result = _audit(ranking, given)
+    result = _audit(paths, given)
     answer, sentence = _gate(result, given) if given.get("gate") else (0, "")
     _write(result, given)
     to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
@@ -90,19 +90,19 @@ def _check_outputs(given: dict[str, Any], inputs: list[Path]) -> None:
 # -- the log ---------------------------------------------------------------------------------
 
 
-def _ranking(paths: list[Path], given: dict[str, Any]) -> Ranking:
+def _keywords(roles: dict[str, list[str]], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns as an audit takes them."""
+    single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    return {**single, **{name: given[name] for name in ("group_sep", "missing") if name in given}}
+
+
+def _ranking(paths: list[Path], roles: dict[str, list[str]], given: dict[str, Any]) -> Ranking:
     from mpc_lab.ranking import Ranking
 
-    known = column_names(paths[0])
-    roles = _roles(paths[0], given, known)
     columns = _columns(roles, rule_columns(given.get("rules", ())))
     with _reading(paths, given) as done:
         log = read_log(paths, columns, done)
-    single: dict[str, Any] = {
-        name: found[0] if len(found) == 1 else found for name, found in roles.items()
-    }
-    others = {name: given[name] for name in ("group_sep", "missing") if name in given}
-    return Ranking(log, **single, **others)
+    return Ranking(log, **_keywords(roles, given))
 
 
 def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, list[str]]:
@@ -177,18 +177,26 @@ def _reading(paths: list[Path], given: dict[str, Any]) -> Iterator[Any]:
 # -- the audit and what is made of it --------------------------------------------------------
 
 
-def _audit(ranking: Ranking, given: dict[str, Any]) -> Audit:
+def _audit(paths: list[Path], given: dict[str, Any]) -> Audit:
     from mpc_lab.run import audit
 
+    roles = _roles(paths[0], given, column_names(paths[0]))
     chosen = {name: given[name] for name in _OPTIONS if name in given}
-    for name, keyword in (("rules", "scoring_rules"), ("modes", "pairing_modes")):
-        if name in given:
-            chosen[keyword] = given[name]
+    if "rules" in given:
+        chosen["scoring_rules"] = given["rules"]
     if "modes" in given:
         chosen["pairing_modes"] = names(given["modes"], ())
+    chosen["progress"] = _shows_progress(given)
+    if _LARGE & given.keys():
+        how = {name: given[name] for name in _LARGE if name in given}
+        if "groups" in given:
+            # Which groups there are is not known before the files are read.
+            chosen["groups"] = names(given["groups"], ())
+        return audit([str(path) for path in paths], **_keywords(roles, given), **how, **chosen)
+    ranking = _ranking(paths, roles, given)
     if "groups" in given:
         chosen["groups"] = names(given["groups"], ranking.groups)
-    return audit(ranking, progress=_shows_progress(given), **chosen)
+    return audit(ranking, **chosen)
 
 
 def _gate(result: Audit, given: dict[str, Any]) -> tuple[int, str]:

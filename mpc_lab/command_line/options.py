@@ -51,10 +51,11 @@ class Option:
         return self.kind in ("columns", "texts", "numbers", "rules")
 
 
-COLUMNS, COMPARED, INFERENCE, OUTPUT, GATE = (
+COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
     "columns of the log",
     "what is compared",
     "inference",
+    "logs larger than memory",
     "output",
     "gate",
 )
@@ -136,6 +137,20 @@ OPTIONS = (
     ),
     Option("bootstrap", "whole", INFERENCE, "also resample queries so many times (0)", "N"),
     Option("seed", "whole", INFERENCE, "seed of whatever is drawn at random (0)", "N"),
+    Option(
+        "memory",
+        "text",
+        LARGE,
+        "read the log out of core, through DuckDB, in at most this much memory",
+        "SIZE",
+    ),
+    Option(
+        "spill",
+        "path",
+        LARGE,
+        "the folder for what does not fit; emptied at the end (the system's temporary folder)",
+        "FOLDER",
+    ),
     Option("report", "path", OUTPUT, "write a self-contained page", "OUT.html"),
     Option(
         "pairs", "whole", OUTPUT, "show so many pairs of each flagged group in the report (0)", "N"
@@ -201,3 +216,5 @@ def _add(group: Any, option: Option) -> None:
     made = group.add_argument(option.flag, **settings)
     if option.name in FILE:
         made.complete = shtab.FILE
+    elif option.name == "spill":
+        made.complete = shtab.DIRECTORY
