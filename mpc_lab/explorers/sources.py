@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import io
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.results.wording import quoted
@@ -19,7 +22,15 @@ from mpc_lab.terminal import plain
 KINDS = (".csv", ".tsv", ".parquet", ".feather", ".arrow")
 ACCEPTED = ".csv, .tsv, .csv.gz, .parquet, .feather or .arrow"
 _ARROW = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
-_COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst")
+_COMPRESSED: dict[str, Any] = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zip": "zip",
+    ".xz": "xz",
+    ".zst": "zstd",
+}
+# Whole numbers up to here are exact as floats.
+_EXACT = 2.0**53
 
 
 def frames_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,19 +105,67 @@ def _read(opened: BinaryIO, name: str) -> pd.DataFrame:
 
 
 def _read_text(opened: BinaryIO, name: str, packed: str | None, kind: str) -> pd.DataFrame:
-    compression: Any = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz", ".zst": "zstd"}
+    def read(**options: Any) -> pd.DataFrame:
+        opened.seek(0)
+        options |= {"sep": "\t" if kind == ".tsv" else ",", "low_memory": False}
+        compression = None if packed is None else _COMPRESSED[packed]
+        made: Any = pd.read_csv(opened, compression=compression, index_col=False, **options)
+        return pd.DataFrame(made)
+
     try:
-        return pd.read_csv(
-            opened,
-            sep="\t" if kind == ".tsv" else ",",
-            compression=None if packed is None else compression[packed],
-            low_memory=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return _with_ids_as_text(read(), read)
+    except pd.errors.ParserWarning as error:
+        raise MpcError(
+            f"The file {quoted(name)} cannot be read as a table of text: a row has more fields "
+            "than the first line has names; correct that row, or quote its commas."
+        ) from error
     except (ValueError, UnicodeError, pd.errors.ParserError, EOFError) as error:
         raise MpcError(
             f"The file {quoted(name)} cannot be read as a table of text: {error}; check that it "
             "is UTF-8, with one line of names first."
         ) from error
+
+
+def _with_ids_as_text(frame: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """Return the table with the text of those columns that reading as numbers would change.
+
+    The id ``007`` is not 7, and the country ``NA`` is not missing.
+    """
+    kinds = [frame.iloc[:, place].dtype.kind for place in range(frame.shape[1])]
+    numbers = [place for place, kind in enumerate(kinds) if kind in "iuf"]
+    others = [place for place, kind in enumerate(kinds) if kind == "O"]
+    changed = [place for place in others if _hides_text(frame.iloc[:, place])]
+    if numbers:
+        # Bytes of a fixed width make no object for each cell: as fast as reading the numbers.
+        texts = read(dtype="S24", usecols=numbers, keep_default_na=False, skipinitialspace=True)
+        for at, place in enumerate(numbers):
+            if _changes(texts.iloc[:, at].to_numpy(), frame.iloc[:, place].to_numpy()):
+                changed.append(place)
+    if changed:
+        texts = read(dtype=str, usecols=changed, keep_default_na=False, na_values=[""])
+        for at, place in enumerate(sorted(changed)):
+            frame.isetitem(place, texts.iloc[:, at].array)
+    return frame
+
+
+def _hides_text(column: pd.Series[Any]) -> bool:
+    """Whether what is missing may be a word such as NA, or integers were too long for 64 bits."""
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    return kind == "integer" or (kind == "string" and bool(column.hasnans))
+
+
+def _changes(texts: NDArray[np.bytes_], values: NDArray[Any]) -> bool:
+    """Whether a text is another one as a number: a 0 before digits, or too many digits."""
+    codes = np.ascontiguousarray(texts).view(np.uint8).reshape(len(texts), -1)
+    has_sign = (codes[:, 0] == ord("-")) | (codes[:, 0] == ord("+"))
+    first = np.where(has_sign, codes[:, 1], codes[:, 0])
+    second = np.where(has_sign, codes[:, 2], codes[:, 1])
+    if ((first == ord("0")) & (second >= ord("0")) & (second <= ord("9"))).any():
+        return True
+    large = texts[np.abs(values) >= _EXACT] if values.dtype.kind == "f" else texts[:0]
+    return bool(np.char.isdigit(np.char.lstrip(large, b"+-")).any())
 
 
 def _read_arrow(opened: BinaryIO, name: str, kind: str) -> pd.DataFrame:

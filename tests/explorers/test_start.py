@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import subprocess
 import sys
@@ -359,6 +360,46 @@ def test_a_file_is_read_and_an_error_keeps_what_was_chosen(tmp_path, frame):
     panel._run.click()
     assert panel._box.value == ""
     assert panel.audit is not None
+
+
+def uploaded(text, name="log.csv", pack=bytes):
+    return read_upload(name, pack(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["007", "7"],
+        ["7", "-07"],
+        ["007", ""],
+        ['"007"', "1.5"],
+        ["12345678901234567", ""],
+        ["012345678901234567890123", "1"],
+        ["NA", "DE"],
+    ],
+)
+def test_an_id_that_a_number_would_change_stays_the_text_it_is(ids):
+    read = uploaded("id,score\n" + "".join(f"{one},0.5\n" for one in ids))
+    assert read["id"].fillna("").tolist() == [one.strip('"') for one in ids]
+    assert read["score"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("kept", ["0", "0.5", "-0.5", "1e5", "-0", "0e0", "10", "1e300", "nan"])
+def test_numbers_stay_numbers(kept):
+    read = uploaded(f"id\tother\n{kept}\t1\n2\t\n", "log.tsv")
+    np.testing.assert_array_equal(read["id"].to_numpy(), [float(kept), 2])
+    assert read["other"].dtype == np.float64
+
+
+def test_names_that_occur_twice_and_packed_files_keep_their_ids():
+    read = uploaded("id,id,ok\n1,01,True\n2,02,\n", "log.csv.gz", gzip.compress)
+    assert read.to_numpy().tolist()[0] == [1, "01", True]
+    assert read.columns.tolist() == ["id", "id.1", "ok"]
+
+
+def test_a_row_with_too_many_fields_is_told_and_moves_no_column():
+    with pytest.raises(mpc.MpcError, match="a row has more fields than the first line has names"):
+        uploaded("q,s,y\n1,0.5,1,x\n2,0.25,0,x\n")
 
 
 def test_an_upload_is_read(frame):
