@@ -13,7 +13,7 @@ import xarray as xr
 from mpc_lab.charts.boost import draw as boost_chart
 from mpc_lab.charts.boost import mark
 from mpc_lab.charts.words import signed
-from mpc_lab.explorers.boosted import Boosted
+from mpc_lab.explorers.boosted import Boosted, needs_two_queries
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pieces import Facts, Note, button, slider
@@ -64,6 +64,7 @@ class BoostExplorer(Explorer):
     def controls(self) -> Sequence[widgets.Widget]:
         """Return the α slider, and the way to 0 and to α*."""
         needs_rows(self.audit, "The Boost tab")
+        needs_two_queries(self.audit)
         step = _nice(self._boosted().reach / _STEPS_A_SIDE)
         most = step * _STEPS_A_SIDE
         places = max(0, -math.floor(math.log10(step)))

@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.comparators.calibration import calibration_gap
+from mpc_lab.errors import MpcError
 from mpc_lab.objective.boosting import Boosts
+from mpc_lab.objective.clustered import query_clusters
 from mpc_lab.results.boosts import FairBoost, boost_curve, fair_boost
 from mpc_lab.results.reading import settings
 from mpc_lab.results.rows import need_rows
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 
 _STEPS_A_SIDE, _FEWEST_A_SIDE = 20, 6
 _ROWS_FOR_ALL_STEPS = 300_000
+
+
+def needs_two_queries(audit: Audit) -> None:
+    """Refuse, in words for a panel, a log that cannot be halved."""
+    ranking = need_rows(audit, "boost_curve")
+    if query_clusters(ranking)[1] < 2:
+        one = "query" if ranking.n_queries < 2 else "unit"
+        raise MpcError(
+            f"This log has one {one}, and the Boost tab needs at least two: it chooses a boost on "
+            "half of them and tries it on the rest."
+        )
 
 
 class Boosted:

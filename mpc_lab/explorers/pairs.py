@@ -213,8 +213,11 @@ class PairsExplorer(Explorer):
         largest = float(self.book.gap[-1]) if self.book.searched else 0.0
         apply = top > 0 and largest > 0
         self._range.disabled = not apply
+        # A slider with nowhere to go would show numbers that mean nothing.
+        self._range.layout.display = "" if apply else "none"
+        self._text.disabled = not self.book.searched
         if not self.book.searched:
-            self._reason.text = "Score gap: there is no pair."
+            self._reason.text = "There are no pairs to filter."
         else:
             self._reason.text = "" if apply else "Score gap: every pair is a tie."
         if not apply:

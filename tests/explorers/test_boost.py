@@ -8,8 +8,17 @@ import math
 import numpy as np
 import pytest
 import traitlets
-from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
+from audits import (
+    COLUMNS,
+    HOSTILE,
+    example_audit,
+    hostile_audit,
+    log,
+    small_audit,
+    without_rows,
+)
 
+import mpc_lab as mpc
 from mpc_lab.comparators.calibration import calibration_gap
 from mpc_lab.explorers import BoostExplorer
 from mpc_lab.explorers.boost import _nice
@@ -116,6 +125,17 @@ def test_without_rows_the_panel_says_how_to_give_them(audit):
     explorer = shown(without_rows(audit))
     assert "mpc.load" in explorer.error
     assert "Traceback" not in explorer._box.value
+
+
+@pytest.mark.parametrize("one", ["query", "unit"])
+def test_a_log_of_one_query_or_unit_says_what_it_lacks(one):
+    frame = {**log(["a", "b"], queries=1 if one == "query" else 5, items=40)}
+    frame["unit"] = np.zeros(len(frame["score"]), dtype=int)
+    explorer = shown(mpc.audit(frame, **COLUMNS, unit="unit", threshold=0.2, progress=False))
+    assert explorer.error == (
+        f"This log has one {one}, and the Boost tab needs at least two: it chooses a boost on half "
+        "of them and tries it on the rest."
+    )
 
 
 @pytest.mark.parametrize("alpha", [math.nan, math.inf])

@@ -211,6 +211,19 @@ def test_a_group_without_pairs_says_so():
     assert explorer.selection.empty
 
 
+def test_without_pairs_no_numbers_stand_on_a_slider():
+    explorer = PairsExplorer(bare_audit(), group="rare")
+    _ = explorer.widget
+    assert explorer._range.layout.display == "none"
+    assert explorer._text.disabled
+    assert explorer._reason.text == "There are no pairs to filter."
+    explorer.group = "common"
+    assert not explorer._range.layout.display
+    assert not explorer._text.disabled
+    assert explorer._range.value == (0.0, pytest.approx(explorer.epsilon))
+    assert explorer._reason.text == ""
+
+
 def test_ties_alone_leave_nothing_to_slide():
     frame = log(["a", "b"])
     frame["score"] = np.round(frame["score"], 1)
