@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BEFORE, _WITHIN = "all rows", "inside the pairs"
 _SIDES = {_BEFORE: "before", _WITHIN: "within"}
 _LARGE = 0.1
+_UNITS = " standard deviations"
 
 
 def love(
@@ -85,19 +86,33 @@ def love(
 
 def _title(frame: pd.DataFrame, group: str) -> str:
     who = f"pairs of group {quoted(group)}"
-    known = frame[np.isfinite(frame["within"])]
-    if known.empty:
+    # Position is always the first row, and nobody's choice: it is told apart.
+    position, covariates = frame["within"].iloc[0], frame.iloc[1:]
+    parts = []
+    if np.isfinite(covariates["within"]).any():
+        parts.append(_about(covariates[np.isfinite(covariates["within"])]))
+    if np.isfinite(position):
+        parts.append(f"position differs by {_size(position)}" + ("" if parts else _UNITS))
+    if not parts:
         return f"Nothing can be compared inside the {who}"
+    return f"Inside the {who} {'; '.join(parts)}"
+
+
+def _about(known: pd.DataFrame) -> str:
     large = known[known["within"].abs() > _LARGE].sort_values("place")
     count = plural(len(known), "covariate")
     if large.empty:
-        return f"Inside the {who} all of {count} are within 0.1 standard deviations"
-    rows = large.itertuples(index=False)
-    named = [f"{quoted(row.covariate)} {signed(number(float(row.within), 2))}" for row in rows]
-    return (
-        f"Inside the {who} {len(large)} of {count} differ by more than 0.1 standard deviations: "
-        f"{listing(named, 3)}"
-    )
+        whole = f"the {count} is" if len(known) == 1 else f"all {count} are"
+        return f"{whole} within 0.1{_UNITS}"
+    verb = "differs" if len(large) == 1 else "differ"
+    rows = zip(large["covariate"], large["within"], strict=True)
+    named = [f"{quoted(name)} {_size(within)}" for name, within in rows]
+    which = f"{len(large)} of {count}" if len(known) > 1 else "the 1 covariate"
+    return f"{which} {verb} by more than 0.1{_UNITS}: {listing(named, 3)}"
+
+
+def _size(difference: float) -> str:
+    return signed(number(float(difference), 2))
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:

@@ -133,9 +133,35 @@ def test_power_must_be_a_probability(audit):
 
 def test_love_names_what_differs(audit):
     chart = charts.love(audit, "1", "query_type")
-    assert "'position'" in title(chart)
+    assert title(chart).startswith("Inside the pairs of group '1' all 2 covariates are within 0.1")
     assert {r["over"] for r in rows(chart, "over")} == {"all rows", "inside the pairs"}
     assert len(rows(chart, "over")) == 6
+
+
+@pytest.mark.parametrize(
+    ("within", "said"),
+    [
+        ([0.3], "position differs by 0.30 standard deviations"),
+        (
+            [0.3, 0.05],
+            "the 1 covariate is within 0.1 standard deviations; position differs by 0.30",
+        ),
+        (
+            [0.3, -0.2, 0.05],
+            "1 of 2 covariates differs by more than 0.1 standard deviations: 'age' \u22120.20; "
+            "position differs by 0.30",
+        ),
+        ([np.nan, np.nan], ""),
+    ],
+)
+def test_love_tells_position_apart_from_the_covariates(audit, within, said):
+    names = ["position", "age", "size"][: len(within)]
+    given = {name: np.resize([0.0, 1.0, 3.0], audit.ranking.n_rows) for name in names[1:]}
+    found = audit.balance(given, "1", permutations=0)
+    found = found.assign(difference=found["difference"].copy(data=[within]))
+    whole = f"Inside the pairs of group '1' {said}"
+    nothing = "Nothing can be compared inside the pairs of group '1'"
+    assert title(charts.love(audit, "1", found=found)) == (whole if said else nothing)
 
 
 def test_gap_density_counts_the_pairs(audit):
