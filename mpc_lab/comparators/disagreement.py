@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpc_lab.comparators.measure import Conditions, Measure
+from mpc_lab.terminal import plain
 
 # A rival's first difference from MPC, singular and plural.
 _EXPOSURE = "at who stands where, never at outcomes,"
@@ -119,11 +120,11 @@ def _sentence(
     if not can_tell(mpc):
         flags = [_name(one.name) for one in known if one.flagged]
         said = f"it is flagged by {_listed(flags)}" if flags else "no other measure flags it"
-        return f"MPC cannot be estimated for group {group!r}; {said}."
+        return f"MPC cannot be estimated for group '{plain(group)}'; {said}."
     if not differing:
         said = {"silent": "does not flag", "flagged": "flags"}.get(_reading(mpc), "")
         how = f"{said} it" if said else f"calls it {_own_word(mpc)}"
-        return f"MPC {how}, and no measure contradicts it for group {group!r}."
+        return f"MPC {how}, and no measure contradicts it for group '{plain(group)}'."
     parts = [f"{_says(mpc, group)}, comparing outcomes at close scores in the same query"]
     bundles: dict[tuple[str, str], list[Measure]] = {}
     for one in differing:
@@ -146,9 +147,10 @@ def _difference(conditions: Conditions) -> str:
 
 def _says(mpc: Measure, group: str) -> str:
     if not mpc.flagged:
-        return f"MPC does not flag group {group!r}"
+        return f"MPC does not flag group '{plain(group)}'"
     word = _own_word(mpc)
-    return f"MPC calls group {group!r} {word}" if word else f"MPC flags group {group!r}"
+    name = f"group '{plain(group)}'"
+    return f"MPC calls {name} {word}" if word else f"MPC flags {name}"
 
 
 def _own_word(mpc: Measure) -> str:

@@ -54,6 +54,16 @@ def test_the_reason_is_what_the_measures_condition_on(rivals, mpc_of_1):
     assert found.sentence.count(".") == 1
 
 
+@pytest.mark.parametrize("verdict", ["undervalued", "inconclusive", "not estimable"])
+def test_a_name_stands_in_the_sentence_as_it_is_shown_elsewhere(verdict, rivals, mpc_of_1):
+    own = replace(mpc_of_1, flagged=verdict == "undervalued", says="")
+    if verdict == "not estimable":
+        own = replace(own, ci_low=np.nan, p_value=np.nan)
+    for others in (rivals, []):
+        sentence = explain("a\x1b[2J\nb", own, others).sentence
+        assert "group 'a[2J b'" in sentence
+
+
 def test_measures_that_cannot_tell_are_named_apart(rivals, mpc_of_1):
     found = explain("1", mpc_of_1, rivals)
     assert "ndkl" in found.unknown
