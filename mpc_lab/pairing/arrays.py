@@ -9,4 +9,5 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
-Stop = NDArray[np.uint8]
+Bytes = NDArray[np.uint8]
+Stop = Bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Floats, Ints, Masks
+from mpc_lab.pairing.arrays import Bytes, Floats, Ints, Masks
 from mpc_lab.pairing.bits import ONE, lowest
 from mpc_lab.pairing.compiling import kernel
 
@@ -45,21 +45,29 @@ def count_all(
 
 
 @kernel
-def count_within(
+def count_and_collect(
     units: Ints,
     starts: Ints,
     score: Floats,
     mask: Masks,
     wanted: np.uint64,
-    limit: Floats,
+    low: Floats,
+    high: Floats,
     first: int,
     last: int,
     count: Ints,
-) -> None:
-    """Add to `count` the ``matched`` pairs of each wanted group with a gap of at most its limit."""
+    which: Bytes,
+    gaps: Floats,
+) -> int:
+    """Add to `count` the ``matched`` pairs of each wanted group with a gap of at most `low`.
+
+    Gaps in (low, high] are written to `gaps`, their groups to `which`. Returned is how many there
+    are, whether they have room there or not.
+    """
     seen = np.zeros(len(count), dtype=np.int64)
     pointer = np.zeros(len(count), dtype=np.int64)
     seen_at_pointer = np.zeros(len(count), dtype=np.int64)
+    n = 0
     for q in range(units[first], units[last]):
         start, end = starts[q], starts[q + 1]
         if end - start < 2:
@@ -77,11 +85,17 @@ def count_within(
                     p, s = pointer[g], seen_at_pointer[g]
                     if p <= tie:
                         p, s = tie, seen[g]
-                    while p < end and score[p] - score[tie] <= limit[g]:
+                    while p < end and score[p] - score[tie] <= low[g]:
                         s += np.int64((mask[p] >> np.uint64(g)) & ONE)
                         p += 1
                     pointer[g], seen_at_pointer[g] = p, s
                     count[g] += (p - tie) - (s - seen[g])
+                    while p < end and score[p] - score[tie] <= high[g]:
+                        if not (mask[p] >> np.uint64(g)) & ONE:
+                            if n < len(gaps):
+                                which[n], gaps[n] = g, score[p] - score[tie]
+                            n += 1
+                        p += 1
                 tie_end += 1
             for i in range(tie, tie_end):
                 bits = mask[i] & wanted
@@ -89,41 +103,4 @@ def count_within(
                     seen[lowest(bits)] += 1
                     bits &= bits - ONE
             tie = tie_end
-
-
-@kernel
-def collect_between(
-    units: Ints,
-    starts: Ints,
-    score: Floats,
-    mask: Masks,
-    wanted: np.uint64,
-    above: Floats,
-    limit: Floats,
-    first: int,
-    last: int,
-    place: Ints,
-    gaps: Floats,
-) -> None:
-    """Write to `gaps`, from `place` on, the gaps of each wanted group in (above, limit]."""
-    pointer = np.zeros(len(place), dtype=np.int64)
-    for q in range(units[first], units[last]):
-        start, end = starts[q], starts[q + 1]
-        pointer[:] = start
-        tie = start
-        for i in range(start, end):
-            if score[i] != score[tie]:
-                tie = i
-            bits = mask[i] & wanted
-            while bits:
-                g = lowest(bits)
-                bits &= bits - ONE
-                p = max(pointer[g], tie)
-                while p < end and score[p] - score[i] <= above[g]:
-                    p += 1
-                pointer[g] = p
-                while p < end and score[p] - score[i] <= limit[g]:
-                    if not (mask[p] >> np.uint64(g)) & ONE:
-                        gaps[place[g]] = score[p] - score[i]
-                        place[g] += 1
-                    p += 1
+    return n

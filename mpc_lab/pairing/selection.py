@@ -12,12 +12,13 @@ from functools import partial
 import numpy as np
 
 from mpc_lab.pairing.arrays import Flags, Floats, Ints
-from mpc_lab.pairing.counting import collect_between, count_all, count_within
+from mpc_lab.pairing.counting import count_all, count_and_collect
 from mpc_lab.pairing.drawing import draw_gaps
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
 
 _COLLECTED_AT_MOST = 1 << 23
+_ROOM = 1 << 16  # gaps of a block that are collected without counting them first
 _STANDARD_ERRORS = 4.0
 _BELOW_ZERO = -1.0  # every gap lies above it
 
@@ -131,13 +132,22 @@ def _bisect(
 def _collect(
     word: int, mask: np.uint64, low: Floats, high: Floats, log: Log, first: int, last: int
 ) -> tuple[Ints, Floats, Ints]:
-    """Return the gaps of each group up to `low`, those up to `high`, and where a group's end."""
-    below = _count(word, mask, low, log, first, last)
-    ends = np.cumsum(_count(word, mask, high, log, first, last) - below)
-    gaps, place = np.empty(int(ends[-1])), np.concatenate([[0], ends[:-1]])
+    """Return how many gaps of each group are at most `low`, and those up to `high` by group.
+
+    These stand one group after the other; the last array says where each group's end.
+    """
     rows = (log.units, log.starts, log.score, log.masks[word])
-    collect_between(*rows, mask, low, high, first, last, place, gaps)
-    return below, gaps, ends
+    room = _ROOM
+    while True:
+        count = np.zeros(len(low), dtype=np.int64)
+        which, gaps = np.empty(room, dtype=np.uint8), np.empty(room)
+        needed = count_and_collect(*rows, mask, low, high, first, last, count, which, gaps)
+        if needed <= room:
+            break
+        room = needed
+    which, gaps = which[:needed], gaps[:needed]
+    ends = np.cumsum(np.bincount(which, minlength=len(low)))
+    return count, gaps[np.argsort(which, kind="stable")], ends
 
 
 def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Ints:
@@ -147,9 +157,7 @@ def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Int
 
 
 def _count(word: int, mask: np.uint64, limit: Floats, log: Log, first: int, last: int) -> Ints:
-    count = np.zeros(len(limit), dtype=np.int64)
-    count_within(log.units, log.starts, log.score, log.masks[word], mask, limit, first, last, count)
-    return count
+    return _collect(word, mask, limit, limit, log, first, last)[0]
 
 
 def _mask(wanted: Flags) -> np.uint64:
