@@ -16,6 +16,8 @@ import sys
 import time
 
 import numpy as np
+from machine import described
+from timing import report
 
 import mpc_lab as mpc
 
@@ -57,12 +59,12 @@ def main() -> int:
     audit = mpc.audit(ranking, progress=False)
     wall, worked = time.perf_counter() - wall, time.process_time() - worked
     pairs = audit.headline.n_pairs.values
+    print(f"one query of {options.rows:,} rows, 20 groups, items {options.items}; {described()}")
     print(
-        f"audit of {options.rows:,} rows, items {options.items}: {wall:.1f} s ({worked:.1f} s of "
-        f"work), {peak():.2f} GiB, {pairs.min():,} to {pairs.max():,} pairs a group, "
-        f"dyads taken once: {bool(audit.attrs['dyads_once'])}"
+        f"{pairs.min():,} to {pairs.max():,} pairs a group, {worked:.1f} s of processors, dyads "
+        f"taken once: {bool(audit.attrs['dyads_once'])}\n"
     )
-    holds = wall <= SECONDS and peak() <= GIBIBYTES
+    holds = report([("seconds", wall, SECONDS), ("memory, GiB", peak(), GIBIBYTES)])
     if options.curve:
         start = time.perf_counter()
         points = audit.curve.sizes["epsilon"]

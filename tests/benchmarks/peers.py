@@ -89,7 +89,10 @@ def ndcg_by_sklearn(frame: pd.DataFrame) -> float:
 def ndcg_by_ranx(frame: pd.DataFrame) -> float:
     from ranx import Qrels, Run, evaluate
 
-    texts = frame.assign(q=frame["query"].astype(str), i=frame["item"].astype(str))
+    # ranx asks for texts as objects.
+    texts = frame.assign(
+        q=frame["query"].astype(str).astype(object), i=frame["item"].astype(str).astype(object)
+    )
     qrels = Qrels.from_df(texts, q_id_col="q", doc_id_col="i", score_col="outcome")
     run = Run.from_df(texts, q_id_col="q", doc_id_col="i", score_col="score")
     return float(evaluate(qrels, run, "ndcg"))
@@ -114,8 +117,8 @@ def main() -> int:
             seconds, (_, found) = least_of(1, lambda join=join, fit=fit: fit(join(rows, epsilon)))
             assert abs(found / error - 1) < 0.01, (name, fit_name, found, error)
             table.append((f"{name} + {fit_name}, one cell / audit", seconds / auditing, None))
-    objective, value = least_of(1, lambda: mpc.audit(ranking, **how).objective.ndcg.values[0, 0])
-    objective -= auditing
+    fresh = [mpc.audit(ranking, **how) for _ in range(3)]  # an audit keeps what it was asked
+    objective, value = least_of(2, lambda: fresh.pop().objective.ndcg.values[0, 0])
     for name, ask in (("scikit-learn", ndcg_by_sklearn), ("ranx", ndcg_by_ranx)):
         seconds, found = least_of(1, lambda ask=ask: ask(frame))
         assert abs(found - value) < 0.01, (name, found, value)
