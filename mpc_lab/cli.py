@@ -118,7 +118,7 @@ def _demo(options: argparse.Namespace) -> int:
         result.save(options.save)
         print(f"Saved to {plain(options.save)}.", file=sys.stderr)
     if options.report is not None:
-        result.report(options.report)
+        result.report(options.report, progress=progress)
         print(f"Report in {plain(options.report)}.", file=sys.stderr)
     show(result)
     return 0

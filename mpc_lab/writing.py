@@ -36,6 +36,8 @@ def target_path(path: str | os.PathLike[str], what: str = "A file") -> Path:
         raise MpcError(f"{os.fspath(path)!r} cannot be written: {error}.") from error
     if not usable or not target.name:
         raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")
+    if not os.access(target.parent, os.W_OK):
+        raise MpcError(f"{str(target)!r} cannot be written: its folder may not be written to.")
     return target
 
 

@@ -372,3 +372,22 @@ def test_memory_reads_the_log_out_of_core(files, folder, expected, tmp_path, cap
 def test_a_size_that_is_none_is_refused(folder, capsys):
     assert run(folder / "log.csv", *NAMED, "--memory", "much") == 3
     assert "memory takes a size" in capsys.readouterr().err
+
+
+def test_errors_and_answers_name_the_options_of_the_line(frame, tmp_path, capsys):
+    holes = frame.head(30).assign(outcome=np.nan)
+    holes.to_csv(tmp_path / "holes.csv", index=False)
+    assert run(tmp_path / "holes.csv", *NAMED) == 3
+    assert "give --missing drop to leave such rows out" in capsys.readouterr().err
+    frame.head(2).to_csv(tmp_path / "short.csv", index=False)
+    assert run(tmp_path / "short.csv", *NAMED, "--gate") == 2
+    assert "so it says nothing; the summary says why." in capsys.readouterr().out
+
+
+def test_a_verdict_stays_on_one_line_of_a_narrow_terminal(frame, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    frame.head(20_000).to_csv(tmp_path / "log.csv", index=False)
+    assert run(tmp_path / "log.csv", *NAMED) == 0
+    out = capsys.readouterr().out
+    assert "│ inconclusive │" in out
+    assert max(map(len, out.split("┏")[1].splitlines())) <= 80

@@ -124,11 +124,11 @@ def _title(found: FairBoost) -> str:
         moved = "held-out queries are too few to measure it"
     else:
         ends = (signed(number(value, 3)) for value in (before, after))
-        moved = f"on held-out queries it goes from {' to '.join(ends)}"
+        moved = f"on held-out queries the gap goes from {' to '.join(ends)}"
     if not found.settled:
         return (
             f"The log does not settle which boost closes the gap of group {who}; the crossing "
-            f"nearest 0 is at α* = {size}, {moved}"
+            f"nearest 0 is at α* = {size}; {moved}"
         )
     return f"The gap of group {who} crosses 0 at a boost of α* = {size}; {moved}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpc_lab.results.reading import Cell, settings, slices
 from mpc_lab.results.rows import check_label
-from mpc_lab.results.wording import decimals, name, number, percent, quoted
+from mpc_lab.results.wording import decimals, name, noun, number, percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -75,6 +75,6 @@ def of_rule(rule: str, mode: str) -> str:
     return f"{mode} pairs{under}"
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, word: str) -> str:
     """Return a count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun(count, word)}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab.command_line.config import settings
 from mpc_lab.command_line.files import Columns, column_names, find_files, head, read_log
 from mpc_lab.command_line.show import show
-from mpc_lab.command_line.values import names, rule_columns
+from mpc_lab.command_line.values import as_typed, names, rule_columns
 from mpc_lab.errors import MpcError
 from mpc_lab.terminal import plain
 from mpc_lab.writing import target_path, write_text
@@ -41,7 +41,13 @@ def run(options: argparse.Namespace) -> int:
     options : argparse.Namespace
         As ``mpc_lab.command_line.options`` describes them.
     """
-    given = settings(options)
+    try:
+        return _run(settings(options))
+    except MpcError as error:
+        raise MpcError(as_typed(str(error))) from error
+
+
+def _run(given: dict[str, Any]) -> int:
     _check_gate(given)
     if not given.get("files"):
         raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
@@ -54,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if not given.get("quiet"):
         show(result, error=to_stdout)
     if sentence:
-        print(plain(sentence), file=sys.stderr if to_stdout else sys.stdout)
+        print(plain(as_typed(sentence)), file=sys.stderr if to_stdout else sys.stdout)
     return answer
 
 
@@ -214,7 +220,8 @@ def _write(result: Audit, given: dict[str, Any]) -> None:
         result.save(given["save"])
         made.append("save")
     if "report" in given:
-        result.report(given["report"], pairs=given.get("pairs", 0))
+        shown = _shows_progress(given)
+        result.report(given["report"], pairs=given.get("pairs", 0), progress=shown)
         made.append("report")
     if "json" in given:
         _put(given["json"], result.to_json() + "\n", "JSON")

@@ -30,9 +30,10 @@ def headline_table(frame: pd.DataFrame) -> Table:
 
     table = Table()
     several = [name for name in ("scoring_rule", "pairing_mode") if _differ(frame, name)]
-    for name in ("group", *several, "verdict"):
+    for name in ("group", *several):
         table.add_column(_HEADS.get(name, name), overflow="fold")
-    for name in ("gap", "adjusted interval", "pairs", "queries", "ε"):
+    table.add_column("verdict", no_wrap=True)
+    for name in ("gap", "adjusted\ninterval", "pairs", "queries", "ε"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in frame.reset_index().to_dict("records"):
         # Text, not str: rich reads a str as markup.

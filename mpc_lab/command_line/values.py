@@ -119,6 +119,31 @@ def rule_columns(rules: Iterable[Any]) -> list[str]:
     return [str(one.name) for one in rules if isinstance(one, Column)]
 
 
+# What an error asks for in Python, as it is written on the line.
+_TYPED = {
+    'pass missing="drop"': "give --missing drop",
+    'missing="drop"': "--missing drop",
+    "audit.summary()": "the summary",
+    "mpc.Column": "--rules column:NAME",
+    "memory=": "--memory",
+    "spill=": "--spill",
+    ", as a Ranking": "",
+}
+
+
+def as_typed(message: str) -> str:
+    """Return a message with the options of the line in it.
+
+    Examples
+    --------
+    >>> as_typed('fill in what is missing, or pass missing="drop" to leave such rows out')
+    'fill in what is missing, or give --missing drop to leave such rows out'
+    """
+    for asked, typed in _TYPED.items():
+        message = message.replace(asked, typed)
+    return message
+
+
 def _text(option: Option, value: Any) -> str:
     if not isinstance(value, str):
         raise MpcError(f"{option.name} takes text, not {value!r}; write it in quotes.")

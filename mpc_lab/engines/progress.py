@@ -39,9 +39,11 @@ class Progress:
     ----------
     wanted : bool or None
         None: in a terminal or a notebook only.
+    unit : str
+        What a step is called.
     """
 
-    def __init__(self, wanted: bool | None) -> None:
+    def __init__(self, wanted: bool | None, unit: str = "block") -> None:
         notebook = _in_notebook()
         self.wanted = (notebook or sys.stderr.isatty()) if wanted is None else bool(wanted)
         self._bar: Any = None
@@ -51,7 +53,7 @@ class Progress:
             self.wanted = False
         if self.wanted:
             self._bar = _tqdm(notebook)(
-                total=0, delay=_SECONDS_BEFORE_IT_SHOWS, leave=False, unit="block"
+                total=0, delay=_SECONDS_BEFORE_IT_SHOWS, leave=False, unit=unit
             )
 
     def __call__(self, label: str, steps: int) -> Callable[[], None] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpc_lab.charts.words import level_of, with_interval
 from mpc_lab.results.reading import Cell, settings
 from mpc_lab.results.summary import AGAINST, sentence, why_not
-from mpc_lab.results.wording import decimals, number, quoted
+from mpc_lab.results.wording import decimals, noun, number, quoted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,7 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     pairs, queries = int(point["n_pairs"]), int(point["n_queries"])
     if not pairs:
         return f"{at} group {who} has no {mode} pairs: choose a larger threshold."
-    counted = f"{pairs:,} {mode} pairs in {queries:,} queries"
+    counted = f"{pairs:,} {mode} {noun(pairs, 'pair')} in {queries:,} {noun(queries, 'query')}"
     if not math.isfinite(float(point["estimate"])):
         return f"{at} the gap of group {who} is not estimable: {counted} are too few."
     low, high = float(point["ci_low"]), float(point["ci_high"])

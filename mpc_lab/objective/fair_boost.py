@@ -156,7 +156,7 @@ def fair_boost(
         curve=curve,
         n_queries=int(of_queries.sum()),
         held_out=held,
-        note=_note(len(crossings), sign),
+        note=_note(len(crossings), curve.mean),
     )
 
 
@@ -251,14 +251,16 @@ def _sign(means: FloatArray) -> int:
     return -1 if len(known) and (known < 0).all() else 0
 
 
-def _note(n_crossings: int, sign: int) -> str:
+def _note(n_crossings: int, means: FloatArray) -> str:
     if n_crossings == 1:
         return ""
     if n_crossings:
         return f"{n_crossings} crossings in the range; α* is the one nearest 0"
+    if not np.isfinite(means).any():
+        return "no pairs at any α of the range"
     reading = {
         1: "positive throughout",
         -1: "negative throughout",
         0: "of both signs, but never goes from + to −",
     }
-    return f"no root in the range: MPC is {reading[sign]}"
+    return f"no root in the range: MPC is {reading[_sign(means)]}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
+from mpc_lab.engines.progress import Progress
 from mpc_lab.errors import MpcError
 from mpc_lab.report.context import Context
 from mpc_lab.report.figures import script
@@ -28,7 +29,13 @@ _NO_ROWS = (
 )
 
 
-def write(audit: Audit, path: str | os.PathLike[str], pairs: int = 0, covariates: Any = ()) -> Path:
+def write(
+    audit: Audit,
+    path: str | os.PathLike[str],
+    pairs: int = 0,
+    covariates: Any = (),
+    progress: bool | None = None,
+) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
     if isinstance(pairs, bool) or not isinstance(pairs, Integral):
         raise MpcError(f"pairs takes a number of pairs, 0 to {PAIRS_AT_MOST}, not {pairs!r}.")
@@ -39,16 +46,19 @@ def write(audit: Audit, path: str | os.PathLike[str], pairs: int = 0, covariates
         )
     # A hopeless path is refused before the work.
     target_path(path, "A report")
-    return write_text(path, page(audit, int(pairs), covariates), "A report")
+    return write_text(path, page(audit, int(pairs), covariates, progress), "A report")
 
 
-def page(audit: Audit, pairs: int = 0, covariates: Any = ()) -> str:
+def page(audit: Audit, pairs: int = 0, covariates: Any = (), progress: bool | None = False) -> str:
     """Return the report of an audit as one HTML text."""
     context = Context(audit, pairs, covariates)
-    bodies = [
-        (name, title, _body(context, make, needs_rows))
-        for name, title, make, needs_rows in SECTIONS
-    ]
+    bodies = []
+    with Progress(progress, unit="section") as bar:
+        done = bar("writing the report", len(SECTIONS))
+        for name, title, make, needs_rows in SECTIONS:
+            bodies.append((name, title, _body(context, make, needs_rows)))
+            if done:
+                done()
     index = "".join(f'<li><a href="#{name}">{words(title)}</a></li>' for name, title, _ in bodies)
     contents = "".join(
         f'<section id="{name}"><h2>{k}. {words(title)}</h2>{body}</section>'

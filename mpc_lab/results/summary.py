@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.results.reading import FLAGGED, Cell, Slice, family_size, settings, slices
-from mpc_lab.results.wording import between, decimals, listing, number, percent, quoted
+from mpc_lab.results.wording import between, decimals, listing, noun, number, percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -40,6 +40,7 @@ _BRACKET = (
 )
 _NOT_ESTIMABLE = {
     "no pairs": "no pairs within the threshold",
+    "nothing to pair": "no query has items both inside the group and outside it",
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
@@ -153,7 +154,8 @@ def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
 def why_not(cell: Cell) -> str:
     """Return in words why a cell is not estimable."""
     if cell.pairs == 0:
-        return _NOT_ESTIMABLE["no pairs"]
+        # A quantile of no gaps is no number; a threshold that was given as one is.
+        return _NOT_ESTIMABLE["nothing to pair" if math.isnan(cell.epsilon) else "no pairs"]
     known = cell.reason or ("effective clusters below 2" if cell.effective < 2 else "")
     return _NOT_ESTIMABLE.get(known, known or "no variance to measure")
 
@@ -169,10 +171,12 @@ def _compared(part: Slice, options: dict[str, Any]) -> str:
         return f"Compared: nothing; no group has {part.mode} pairs within the threshold."
     several = len(used) > 1
     threshold = options.get("threshold")
+    pairs, queries = [cell.pairs for cell in used], [cell.queries for cell in used]
     return (
-        f"Compared: {between([cell.pairs for cell in used], ',')} {part.mode} pairs"
-        f"{' a group' if several else ''} in {between([cell.queries for cell in used], ',')} "
-        "queries; a pair is an item of the group and one outside it, in one query, with scores "
+        f"Compared: {between(pairs, ',')} {part.mode} {noun(max(pairs), 'pair')}"
+        f"{' a group' if several else ''} in {between(queries, ',')} "
+        f"{noun(max(queries), 'query')}; a pair is an item of the group and one outside it, in one "
+        "query, with scores "
         f"at most epsilon = {between([cell.epsilon for cell in used], '.3g')} apart"
         f"{f' (threshold {threshold})' if threshold is not None else ''}."
     )

@@ -58,6 +58,19 @@ def between(values: Sequence[float], form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def noun(count: float, word: str) -> str:
+    """Return a word for one thing as it stands behind a count.
+
+    Examples
+    --------
+    >>> noun(1, "query"), noun(2, "query"), noun(0, "pair")
+    ('query', 'queries', 'pairs')
+    """
+    if count == 1:
+        return word
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage."""
     return f"{100 * share:g} %"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+from mpc_lab.engines import progress
 from mpc_lab.report import context
 from mpc_lab.report.figures import figure
 from mpc_lab.report.page import page
@@ -164,7 +165,16 @@ def test_a_report_of_groups_without_any_pair_says_so():
     audit = mpc.audit(log, query="q", score="s", outcome="y", group="g", progress=False)
     found = words(page(audit))
     assert "No group could be estimated" in found["finding"]
-    assert "no pairs within the threshold" in found["verdicts"]
+    assert "no query has items both inside the group and outside it" in found["verdicts"]
+
+
+def test_a_report_can_show_its_progress(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_SECONDS_BEFORE_IT_SHOWS", 0)
+    audit = mpc.audit(mpc.datasets.synthetic(queries=50), progress=False)
+    audit.report(tmp_path / "a.html", progress=True)
+    assert "writing the report" in capsys.readouterr().err
+    audit.report(tmp_path / "a.html", progress=False)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("pairs", [-1, 501, 2.5, True, "5"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from handmade import EMPTY, HOSTILE, cell
 
+import mpc_lab as mpc
 from mpc_lab.results.wording import between, decimals, listing, name, number
 
 UNDER = cell(0.0687, 0.0487, 0.0887, "undervalued")
@@ -59,7 +60,8 @@ def test_bracket_is_explained(make_audit, groups):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({}, "no pairs within the threshold"),
+        ({}, "no query has items both inside the group and outside it"),
+        ({"epsilon": 0.1}, "no pairs within the threshold"),
         (
             {"n_pairs": 3, "n_effective": 1.2, "verdict_reason": ""},
             "pairs from fewer than 2 effective queries or items",
@@ -73,6 +75,14 @@ def test_bracket_is_explained(make_audit, groups):
 def test_a_group_that_is_not_estimable_is_named_with_its_reason(make_audit, changed, reason):
     text = make_audit(cells={"2": {**EMPTY, **changed}}).summary()
     assert f"Not estimable, 1 group ('2'): {reason}" in text
+
+
+def test_one_pair_in_one_query_is_told_as_such():
+    log = {"q": [1, 1], "s": [0.1, 0.2], "y": [1.0, 0.0], "g": ["a", "b"]}
+    audit = mpc.audit(
+        log, query="q", score="s", outcome="y", group="g", groups=["a"], progress=False
+    )
+    assert "Compared: 1 matched pair in 1 query; a pair is" in audit.summary()
 
 
 def test_nothing_estimable_is_said_first(make_audit):
