@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from mpc_lab.engines.sources import Source
 from mpc_lab.engines.tables import correlations
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.power import mde
-from mpc_lab.pairing.arrays import Flags, Floats
+from mpc_lab.pairing.arrays import Flags, Floats, Ints
 from mpc_lab.pairing.compiling import announced_compilation
 from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
@@ -39,6 +40,7 @@ from mpc_lab.results.variables import HEADLINE, HEADLINE_DIMS
 from mpc_lab.scoring import Custom, Rule
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import ArrayLike
 
 
@@ -202,7 +204,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
     if _items(plan):
         own = [measure_items(source, *cells) for cells in zip(rules, own, strict=True)]
-    later = _Later(plan, log, moments)
+    later = _Later(plan, log, moments, grid, [here for _, here, _ in layouts])
     together = None
     if plan.adjust == "romano_wolf":
         together = correlations(source, rules, plan.swept_modes, epsilon, own)
@@ -216,13 +218,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             correlations=together,
             underpowered=np.stack(flags) if flags else None,
         ),
-        lambda: assemble.curve(
-            plan,
-            [part.at(here) for part, (_, here, _) in zip(later.moments, layouts, strict=True)],
-            grid,
-            [here for _, here, _ in layouts],
-            later.cross,
-        ),
+        later.curve,
         lambda: assemble.moments(
             plan,
             later.moments,
@@ -236,6 +232,9 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         scores=None if log.ranking is None else partial(_scores, plan, log.ranking),
         cross=later.cross,
         own=own,
+        grid=grid,
+        # To read a log again for every cell would take longer than once for all of them.
+        curve_part=None if log.ranking is None else later.curve_part,
     )
 
 
@@ -246,10 +245,39 @@ class _Later:
     that did not stay in memory is read again for both at once.
     """
 
-    def __init__(self, plan: Plan, log: OpenLog, moments: list[Moments]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        log: OpenLog,
+        moments: list[Moments],
+        grid: Floats,
+        in_edges: list[Ints],
+    ) -> None:
         self._plan, self._log, self._swept = plan, log, moments
+        self._grid, self._in_edges = grid, in_edges
         self._moments: list[Moments] | None = None if _items(plan) else moments
         self._cross: dict[int, Any] = {}
+        self._parts: dict[tuple[str, str], xr.Dataset] = {}
+
+    def curve(self) -> xr.Dataset:
+        """Return the curves of all cells."""
+        cells = zip(self.moments, self._in_edges, strict=True)
+        on_grid = [part.at(here) for part, here in cells]
+        return assemble.curve(self._plan, on_grid, self._grid, self._in_edges, self.cross)
+
+    def curve_part(self, group: str, rule: str) -> xr.Dataset:
+        """Return the curves of one group under one rule, with no work for the others."""
+        if (group, rule) not in self._parts:
+            self._parts[group, rule] = self._only(group, rule).curve()
+        return self._parts[group, rule]
+
+    def _only(self, group: str, rule: str) -> _Later:
+        at, number = self._plan.groups.index(group), self._plan.rule_labels.index(rule)
+        plan = replace(
+            self._plan, groups=(group,), scoring_rules=(self._plan.scoring_rules[number],)
+        )
+        swept = self._swept[number].of_groups(np.array([at]))
+        return _Later(plan, self._log, [swept], self._grid, [self._in_edges[number][[at]]])
 
     @property
     def moments(self) -> list[Moments]:

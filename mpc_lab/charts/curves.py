@@ -26,7 +26,7 @@ _COLUMNS = {
 
 def curve_frame(audit: Audit, group: str, rule: str, mode: str) -> pd.DataFrame:
     """Return the curve of a cell, a row for each threshold."""
-    curve = audit.curve.sel(group=group, scoring_rule=rule, pairing_mode=mode)
+    curve = audit.curve_of(group, rule, mode)
     columns = {shown: curve[own].values for shown, own in _COLUMNS.items()}
     frame = pd.DataFrame({"epsilon": curve["epsilon"].values, **columns})
     for end in ("band_low", "band_high"):

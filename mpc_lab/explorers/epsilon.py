@@ -17,7 +17,7 @@ from mpc_lab.explorers.pieces import Facts, Note, button, controls_row
 from mpc_lab.explorers.readings import POWER, gap, point_sentence
 from mpc_lab.inference.power import mde
 from mpc_lab.results.reading import settings
-from mpc_lab.results.wording import number, percent
+from mpc_lab.results.wording import number, percent, quoted
 
 
 class EpsilonExplorer(Explorer):
@@ -64,6 +64,10 @@ class EpsilonExplorer(Explorer):
 
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
+        cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
+        if cell != self._drawn_for:
+            # On a long log the curve takes seconds; the page shows this while it is made.
+            self._words.text = f"Computing the curve of group {quoted(cell[0])} …"
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
         # The page draws its own brush; a range that code has set is shaded.
@@ -74,7 +78,6 @@ class EpsilonExplorer(Explorer):
         )
         self._facts.show(self._numbers(point))
         self._own.disabled = not np.isfinite(own) or at == own
-        cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
         if cell != self._drawn_for:
             self._chart.show(epsilon_curve(self.audit, *cell, live=True))
             self._drawn_for = cell

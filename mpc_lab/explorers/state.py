@@ -63,7 +63,7 @@ class CellTraits(traitlets.HasTraits):
     @property
     def epsilons(self) -> tuple[float, ...]:
         """The thresholds of the curve, and the cell's own, ascending."""
-        grid = set(self.audit.curve["epsilon"].values.tolist())
+        grid = set(self.audit.grid.tolist())
         own = self.own_epsilon
         return tuple(sorted(grid | ({own} if math.isfinite(own) else set())))
 
@@ -166,7 +166,7 @@ class AuditState(CellTraits):
         own = self.own_epsilon
         if math.isfinite(own):
             return own
-        grid = self.audit.curve["epsilon"].values.tolist()
+        grid = self.audit.grid.tolist()
         return float(grid[len(grid) // 2])
 
     def _follow(self, _change: Any) -> None:
@@ -188,7 +188,7 @@ def _headline_cell(audit: Audit, group: str, rule: str, mode: str) -> xr.Dataset
 
 
 def _curve_cell(audit: Audit, group: str, rule: str, mode: str) -> xr.Dataset:
-    return audit.curve.sel(group=group, scoring_rule=rule, pairing_mode=mode)
+    return audit.curve_of(group, rule, mode)
 
 
 def _slice(audit: Audit, rule: str, mode: str) -> Slice:

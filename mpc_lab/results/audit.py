@@ -17,6 +17,7 @@ from mpc_lab.results import balance as _balance
 from mpc_lab.results import boosts as _boosts
 from mpc_lab.results import bootstrapping as _bootstrapping
 from mpc_lab.results import certificate as _certificate
+from mpc_lab.results import curves as _curves
 from mpc_lab.results import frame as _frame
 from mpc_lab.results import gate as _gate
 from mpc_lab.results import inside as _inside
@@ -71,10 +72,14 @@ class Audit:
         ``cross``, ``ids``.
     own : sequence of Moments, optional
         The plain sums behind the headline, for each rule; otherwise taken from `moments`.
+    grid : array, optional
+        The thresholds of the curve, where they are known before it is made.
+    curve_part : callable, optional
+        (group, rule label) to the curve of these two alone, in the form of `curve`.
 
     Attributes
     ----------
-    headline, attrs, ranking, scores, cross, extras, own
+    headline, attrs, ranking, scores, cross, extras, own, curve_part
         As given.
 
     Examples
@@ -101,6 +106,8 @@ class Audit:
         cross: Callable[[int], Any] | None = None,
         extras: Mapping[str, xr.Dataset] | None = None,
         own: Sequence[Moments] | None = None,
+        grid: NDArray[np.float64] | None = None,
+        curve_part: Callable[[str, str], xr.Dataset] | None = None,
     ) -> None:
         self.headline = _schema.check_headline(headline)
         self._curve = curve
@@ -111,12 +118,39 @@ class Audit:
         self.cross = cross
         self.extras = dict(extras or {})
         self.own = own
+        self._grid = grid
+        self.curve_part = curve_part
 
     @cached_property
     def curve(self) -> xr.Dataset:
         """The gap at every threshold of the grid; made when first asked for."""
         made = self._curve() if callable(self._curve) else self._curve
         return _schema.check_same_cells(self.headline, _schema.check_curve(made))
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """The thresholds of the curve, ascending; known before the curve is made."""
+        return np.array(self.curve["epsilon"].values if self._grid is None else self._grid)
+
+    def curve_of(
+        self, group: str, scoring_rule: str = "baseline", pairing_mode: str = "matched"
+    ) -> xr.Dataset:
+        """Return the curve of one cell, without waiting for those of all others.
+
+        The numbers are those of ``curve`` at this cell. On a log in memory they take as long as
+        one group under one scoring rule does, and are kept.
+
+        Parameters
+        ----------
+        group, scoring_rule, pairing_mode : str
+            The cell.
+
+        Returns
+        -------
+        xarray.Dataset
+            Along ``epsilon``, with the variables of ``curve``.
+        """
+        return _curves.curve_of(self, group, scoring_rule, pairing_mode)
 
     @cached_property
     def moments(self) -> xr.Dataset | None:

@@ -7,6 +7,7 @@ import pytest
 import traitlets
 from audits import bare_audit, example_audit, small_audit
 
+import mpc_lab as mpc
 from mpc_lab.explorers import EpsilonExplorer
 from mpc_lab.inference.power import mde
 
@@ -102,3 +103,35 @@ def test_a_threshold_beside_the_grid_reads_the_one_below(audit):
     low, high = audit.curve["epsilon"].values[4:6]
     explorer.epsilon = (low + high) / 2
     assert float(explorer.selection["epsilon"]) == low
+
+
+def fresh_audit():
+    """Return an audit of which no curve is made yet."""
+    options = {"scoring_rules": ("baseline", "boosted"), "threshold": 0.05, "progress": False}
+    return mpc.audit(mpc.datasets.synthetic(queries=300), **options)
+
+
+def test_a_tab_makes_the_curve_of_its_cell_and_no_other():
+    audit, asked = fresh_audit(), []
+    make = audit.curve_part
+    audit.curve_part = lambda *cell: asked.append(cell) or make(*cell)
+    explorer = shown(audit, group="1")
+    explorer.epsilon = explorer.state.epsilons[0]
+    explorer.group = "2"
+    assert set(asked) == {("1", "baseline"), ("2", "baseline")}
+    assert "curve" not in vars(audit)
+
+
+def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
+    audit, said = fresh_audit(), []
+    make = audit.curve_part
+    explorer = shown(audit, group="1")
+
+    def listened(*cell):
+        said.append(explorer._words.text)
+        return make(*cell)
+
+    audit.curve_part = listened
+    explorer.group = "2"
+    assert said[0] == "Computing the curve of group '2' …"
+    assert "Computing" not in explorer._words.text

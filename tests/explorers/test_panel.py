@@ -9,6 +9,7 @@ import pytest
 import traitlets
 from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
 
+import mpc_lab as mpc
 from mpc_lab.explorers import AuditExplorer
 from mpc_lab.explorers.panel import NAMES
 from mpc_lab.explorers.shared import SharedControls
@@ -72,6 +73,15 @@ def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
     assert made == ["Groups"]
     explorer.group = "1"
     assert [tab.drawn for tab in explorer.tabs.values()][1:] == [0] * (len(TABS) - 1)
+
+
+def test_the_first_tab_and_its_controls_wait_for_no_curve():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=300), threshold=0.05, progress=False)
+    audit.curve_part = None  # a curve would be the whole one
+    explorer = shown(audit)
+    assert explorer.error == ""
+    assert set(audit.grid.tolist()) <= set(explorer.state.epsilons)
+    assert "curve" not in vars(audit)
 
 
 def test_a_click_on_a_tab_shows_it_and_hides_the_other(audit):

@@ -88,3 +88,11 @@ def test_the_static_form_does_not_wait_for_what_it_does_not_need(audit, tmp_path
     )
     command = [sys.executable, "-c", code, made, str(tmp_path / "a.nc"), absent]
     subprocess.run(command, check=True)
+
+
+def test_the_pictures_make_the_one_curve_they_show():
+    rules = ["baseline", "boosted"]
+    ranking = mpc.datasets.synthetic(queries=300)
+    audit = mpc.audit(ranking, scoring_rules=rules, threshold=0.05, progress=False)
+    assert len(images(pictures_html(audit))) == 2
+    assert "curve" not in vars(audit)
