@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 
+import numpy as np
 import pytest
 from lab_server import CHROMIUM
 
@@ -97,6 +99,47 @@ def test_the_page_fits_its_window_in_light_and_dark(opened, text, width, scheme)
     )
     assert (lightness < 60) == (scheme == "dark")
     assert complaints(seen) == []
+
+
+REDS = """async (picture) => {
+  const bytes = Uint8Array.from(atob(picture), letter => letter.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  canvas.drawImage(image, 0, 0);
+  const { data } = canvas.getImageData(image.width - 4, 0, 1, image.height);
+  return Array.from(data).filter((_, place) => place % 4 === 0);
+}"""
+
+
+def right_edge(page, box):
+    """Return how dark the right edge of a box is, from 0 for the white of the page."""
+    picture = base64.b64encode(box.screenshot()).decode()
+    return 255 - float(np.median(page.evaluate(REDS, picture)))
+
+
+def test_a_table_that_can_be_scrolled_has_a_shade_where_it_goes_on(opened, text):
+    page, _ = opened(text, viewport={"width": 500, "height": 900}, color_scheme="light")
+    drawn(page)
+    wide = page.locator("#verdicts .wide").first
+    assert wide.evaluate("box => box.scrollWidth > box.clientWidth + 20")
+    assert right_edge(page, wide) > 20
+    wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    page.wait_for_timeout(200)
+    assert right_edge(page, wide) == 0
+
+
+def test_no_table_is_cut_on_paper(opened, text):
+    # A4 within the margins of the page.
+    page, _ = opened(text, viewport={"width": 687, "height": 970}, color_scheme="light")
+    drawn(page)
+    page.emulate_media(media="print")
+    ends = page.evaluate(
+        "[...document.querySelectorAll('table')].map(one => one.getBoundingClientRect().right)"
+    )
+    assert max(ends) <= 687
+    assert page.locator(".wide").first.evaluate("box => getComputedStyle(box).backgroundImage") == (
+        "none"
+    )
 
 
 def test_without_scripts_and_on_paper_every_chart_is_drawn(opened, text):

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import altair as alt
 import pandas as pd
 import pytest
+from corpus import COLUMNS, log
 
 import mpc_lab as mpc
 from mpc_lab.engines import progress
@@ -94,6 +95,22 @@ def test_the_rest_is_what_the_audit_says(audit, sections):
     assert str(query) in sections["pairs"]
     assert "Queries needed for a gap of 0.01" in sections["power"]
     assert "Placebos rejected" in sections["balance"]
+
+
+def test_no_setting_is_shown_as_the_code_it_is_kept_in(hostile_text):
+    shown = hostile_text[hostile_text.index("Other attributes") :].split("</section>")[0]
+    assert "groups × scoring rules of one pairing mode" in shown
+    assert "\\u00d7" not in shown
+    assert "\\u001b" not in shown
+
+
+def test_control_characters_of_a_name_are_nowhere_spelt_out():
+    frame = log(("a\x1b[2J", "b\nc"))
+    audit = mpc.audit(frame, **COLUMNS, threshold=0.1, progress=False)
+    shown = page(audit).split('id="rivals"')[1].split("</section>")[0]
+    assert "group &#x27;a[2J&#x27;" in shown
+    assert "group &#x27;b c&#x27;" in shown
+    assert "\\x1b" not in shown
 
 
 def test_every_setting_version_and_the_fingerprint_are_there(audit, sections):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mpc_lab.report.context import Context
@@ -139,7 +140,9 @@ def everything(context: Context) -> str:
     audit = context.audit
     mark = fingerprint(audit)
     options = [(key, _shown(value)) for key, value in options_of(audit).items()]
-    facts = [(key, _shown(value)) for key, value in audit.attrs.items() if key not in _ELSEWHERE]
+    facts = [
+        (key, _shown(_opened(value))) for key, value in audit.attrs.items() if key not in _ELSEWHERE
+    ]
     return "".join(
         [
             "<h3>Settings</h3>",
@@ -157,10 +160,26 @@ def everything(context: Context) -> str:
 _ELSEWHERE = {"options", "versions", "columns", "fingerprint"}
 
 
+def _opened(value: Any) -> Any:
+    """Return an attribute that was written as JSON as what it stands for."""
+    if not (isinstance(value, str) and value[:1] in ("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:  # a text of its own that begins like one
+        return value
+
+
 def _shown(value: Any) -> str:
+    text = _spelt(value)
+    return text if len(text) <= _SETTING_AT_MOST else text[:_SETTING_AT_MOST] + " …"
+
+
+def _spelt(value: Any) -> str:
     if value is None:
         return "not given"
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_spelt(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list | tuple):
-        value = ", ".join(map(str, value))
-    text = str(value)
-    return text if len(text) <= _SETTING_AT_MOST else text[:_SETTING_AT_MOST] + " …"
+        return ", ".join(map(str, value)) or "none"
+    return str(value)
