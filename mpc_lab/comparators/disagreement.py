@@ -167,7 +167,7 @@ def _verb(one: Measure, several: bool) -> str:
 
 
 def _name(name: str) -> str:
-    return _NAMES.get(name, name)
+    return _NAMES.get(name, name.replace("_", " "))
 
 
 def _listed(names: Sequence[str]) -> str:
