@@ -67,7 +67,7 @@ def test_a_report_makes_the_curves_it_shows_and_no_others(tmp_path):
     audit = audited(scoring_rules=["baseline", "boosted"], pairing_modes=["matched"])
     asked, make = set(), audit.curve_part
     audit.curve_part = lambda *cell: asked.add(cell) or make(*cell)
-    audit.report(tmp_path / "report.html", progress=False)
+    audit.report(tmp_path / "report.html")
     assert {rule for _, rule in asked} == {"baseline"}
     assert "curve" not in vars(audit)
 
