@@ -51,6 +51,7 @@ _PARTS = {
 }
 _REQUIRED = ("query", "score", "outcome", "group")
 _LARGE_UPLOAD = "For files above 10 MB give the path instead."
+_SEVERAL = "Ctrl or ⌘ for several"
 _FRAME, _FILE, _UPLOAD = "frame", "file", "upload"
 
 
@@ -156,11 +157,12 @@ class Start:
         self._path = text_field("Path", placeholder="folder/log.csv", continuous_update=False)
         self._path.layout.width = "28em"
         self._read = button("Read", "Read this file")
-        self._read.on_click(lambda _: self._guarded(self._read_path))
+        self._rows_box = ErrorBox()
+        self._read.on_click(lambda _: self._guarded(self._read_path, self._rows_box))
         self._upload = widgets.FileUpload(
             accept=".csv,.tsv,.gz,.parquet,.feather,.arrow", description="Choose a file"
         )
-        self._upload.observe(lambda _: self._guarded(self._read_upload), "value")
+        self._upload.observe(lambda _: self._guarded(self._read_upload, self._rows_box), "value")
         self._help = Note()
         self._said = Note(kind="finding")
         self._preview = widgets.HTML()
@@ -171,7 +173,7 @@ class Start:
         row = controls_row(
             self._where, self._frames, self._again, self._path, self._read, self._upload, self._help
         )
-        return column(row, self._said, self._preview)
+        return column(row, self._rows_box, self._said, self._preview)
 
     def _place_changed(self, _change: Any = None) -> None:
         place = self._where.value
@@ -212,7 +214,8 @@ class Start:
     def _frame_chosen(self, change: Any) -> None:
         label = change["new"]
         if label and not self._filling:
-            self._guarded(lambda: self.state.use(self._frames_known[label], str(label)))
+            frame = self._frames_known[label]
+            self._guarded(lambda: self.state.use(frame, str(label)), self._rows_box)
 
     def _read_path(self) -> None:
         path = self._path.value.strip().strip("\"'")
@@ -336,8 +339,11 @@ class Start:
         self._progress = Progress()
         self._code = widgets.HTML()
         options = controls_row(
-            self._rules, self._modes, _cell(self._tolerance, "in units of the outcome; optional")
+            _cell(self._rules, _SEVERAL),
+            _cell(self._modes, _SEVERAL),
+            _cell(self._tolerance, "in units of the outcome; optional"),
         )
+        options.layout.align_items = "flex-start"
         return column(options, controls_row(self._run, self._why, self._progress), self._code)
 
     def _option(self, trait: str, box: Any) -> Callable[[Any], None]:
@@ -420,16 +426,17 @@ class Start:
         name = named if named and named.isidentifier() else "log"
         self._code.value = code_html(code_of(self.state, name)) if known else ""
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Do something; what goes wrong is shown, and what was chosen stays."""
+    def _guarded(self, work: Callable[[], None], box: ErrorBox | None = None) -> None:
+        """Do something; what goes wrong is shown where it was asked for, and choices stay."""
+        self._rows_box.clear()
+        self._box.clear()
+        shown = self._box if box is None else box
         try:
             work()
         except traitlets.TraitError as error:
-            self._box.show(MpcError(str(error)))
+            shown.show(MpcError(str(error)))
         except Exception as error:  # shown to the person, whatever it is
-            self._box.show(error)
-        else:
-            self._box.clear()
+            shown.show(error)
 
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display

@@ -354,11 +354,12 @@ def test_a_file_is_read_and_an_error_keeps_what_was_chosen(tmp_path, frame):
     before = dict(panel.state.columns)
     panel._path.value = str(tmp_path / "none.csv")
     panel._read.click()
-    assert "There is no file" in panel._box.value
+    assert "There is no file" in panel._rows_box.value
+    assert panel._box.value == ""
     assert panel.state.columns == before
     assert panel.state.source == "log.csv"
     panel._run.click()
-    assert panel._box.value == ""
+    assert panel._box.value == panel._rows_box.value == ""
     assert panel.audit is not None
 
 
