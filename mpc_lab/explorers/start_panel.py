@@ -459,7 +459,7 @@ def _cell(control: Any, meaning: str | Note) -> widgets.Widget:
 
 def _several(label: str, options: Any, value: Any) -> Any:
     box = widgets.SelectMultiple(
-        options=list(options), value=tuple(value), description=label, rows=len(options)
+        options=list(options), value=tuple(value), description=label, rows=len(SCORING_RULES)
     )
     box.style.description_width = "initial"
     box.layout.width = "auto"

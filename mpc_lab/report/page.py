@@ -17,6 +17,7 @@ from mpc_lab.report.context import Context
 from mpc_lab.report.figures import script
 from mpc_lab.report.html import paragraphs, words
 from mpc_lab.report.sections import SECTIONS
+from mpc_lab.results.wording import quoted
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
@@ -95,6 +96,6 @@ def _policy(code: str) -> str:
 
 def _subtitle(context: Context) -> str:
     part = context.part
-    rule = "" if part.rule == "baseline" else f", scores of rule {part.rule!r}"
+    rule = "" if part.rule == "baseline" else f", scores of rule {quoted(part.rule)}"
     made = f"Does the ranker undervalue a group of items? {part.mode.capitalize()} pairs{rule}. "
     return paragraphs([f"{made}Made with mpc_lab {__version__}; opens without a network."], "soft")

@@ -8,6 +8,7 @@ from drawn import fields, marks, rows, spec, subtitle, title
 
 import mpc_lab as mpc
 from mpc_lab import charts
+from mpc_lab.charts.theme import _broken
 from mpc_lab.charts.words import labels
 
 
@@ -196,3 +197,10 @@ def test_names_that_look_alike_stay_apart():
 def test_an_audit_without_rows_draws_the_same_forest(audit):
     bare = mpc.Audit(audit.headline, audit.curve, audit.moments, audit.attrs)
     assert spec(charts.forest(bare)) == spec(charts.forest(audit))
+
+
+@pytest.mark.parametrize("before", range(30, 42))
+def test_a_threshold_is_not_parted_from_its_number(before):
+    lines = _broken([f"{'x' * before} at ε = 0.00111 and more"], 40)
+    assert any("ε = 0.00111" in line for line in lines)
+    assert all(len(line) <= 41 for line in lines)
