@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from pathlib import Path
 
+import fuzz_questions
 import fuzzing
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -61,3 +63,28 @@ def test_any_spoilt_file_gives_an_answer_or_one_sentence(folder, seeds, name, ed
 @given(fuzzing.lines())
 def test_any_line_gives_an_answer_or_one_sentence(folder, seeds, words):
     fuzzing.guarded(lambda: fuzzing.run_line(folder / "log.csv", words))
+
+
+@pytest.fixture(scope="module")
+def audits(folder):
+    return fuzz_questions.audits(folder)
+
+
+@SHORT
+@given(data=st.data())
+def test_any_question_gives_an_answer_or_one_sentence(folder, audits, data):
+    question = data.draw(fuzz_questions.questions(audits))
+    with chdir(folder):
+        fuzzing.guarded(lambda: fuzz_questions.put(audits, question))
+
+
+def test_every_argument_has_good_values(audits):
+    for function in fuzz_questions.ASKED.values():
+        for name in fuzz_questions.arguments(function):
+            assert fuzz_questions.good_values(name, audits)
+
+
+def test_every_public_name_is_asked():
+    front = {*mpc.__all__} - {"Audit", "AuditFailed", "MpcError", "Ranking", "audit"}
+    rooms = {"charts", "datasets", "explorers", "rankers"}
+    assert front - rooms <= set(fuzz_questions.ASKED)

@@ -6,11 +6,11 @@ No query matching: items of all queries are compared. The synthetic example fool
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_lab.arguments import as_whole
 from mpc_lab.comparators.measure import UNDERVALUED, Conditions, Measure, measure
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
@@ -26,13 +26,20 @@ CONDITIONS = Conditions(scores="binned", queries="all", looks_at="outcomes")
 _BINS_AT_MOST = 1_000
 
 
+def checked_bins(bins: object) -> int:
+    """Accept a number of bins."""
+    found = as_whole(bins)
+    if found is None or not 1 <= found <= _BINS_AT_MOST:
+        raise MpcError(f"bins must be a whole number from 1 to {_BINS_AT_MOST}, but {bins!r} came.")
+    return found
+
+
 def score_bins(scores: FloatArray, bins: int = BINS) -> IntArray:
     """Return the bin of each row: `bins` bins of equal counts, but tied scores stay together.
 
     Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows lie at or below.
     """
-    if not isinstance(bins, Integral) or not 1 <= bins <= _BINS_AT_MOST:
-        raise MpcError(f"bins must be a whole number from 1 to {_BINS_AT_MOST}, but {bins!r} came.")
+    bins = checked_bins(bins)
     n = len(scores)
     last = np.array([-(-(b + 1) * n // bins) - 1 for b in range(bins - 1)], dtype=np.int64)
     ends = np.sort(scores)[np.maximum(last, 0)]
@@ -98,6 +105,7 @@ def calibration_gap(
     """
     member = ranking.member(group)
     outcome = ranking.outcome
+    bins = checked_bins(bins)
     table = _bins(score_bins(_scores(ranking, scores), bins), outcome, member, bins)
     used, n_g = table.used, float(member.sum())
     weight = np.where(used, table.n_in, 0.0) / n_g if n_g else np.zeros(bins)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.comparators.calibration import BINS, score_bins
+from mpc_lab.comparators.calibration import BINS, checked_bins, score_bins
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
 from mpc_lab.inference.bands import sup_t_band
@@ -96,6 +96,7 @@ def calibration_curves(
     """
     rows = _rows_of(ranking, segment)
     used = (ranking.score if scores is None else scores)[rows]
+    bins = checked_bins(bins)
     at = score_bins(used, bins)
     member = ranking.member(group)[rows]
     cluster = row_clusters(ranking)[0][rows]
@@ -110,7 +111,7 @@ def segment_index(ranking: Ranking, segment: str) -> int:
     """Return the place of a segment in the ranking's segments."""
     if ranking.segment_code is None:
         raise MpcError("There are no segments without a segment column: pass segment= to Ranking.")
-    if segment not in ranking.segments:
+    if not isinstance(segment, str) or segment not in ranking.segments:
         hint = near_match(segment, ranking.segments)
         raise MpcError(f"There is no segment {segment!r} in this ranking.{hint}")
     return ranking.segments.index(segment)

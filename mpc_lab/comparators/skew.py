@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import rel_entr
 
+from mpc_lab.arguments import as_whole
 from mpc_lab.comparators.lists import Lists, ranked_lists
 from mpc_lab.comparators.measure import (
     FAVOURED,
@@ -29,6 +30,7 @@ from mpc_lab.pairing.log import Log
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
+_MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
 
 
@@ -73,8 +75,10 @@ def skews(
     Geyik, Ambler & Kenthapadi (2019), Fairness-aware ranking in search and recommendation systems
     with application to LinkedIn talent search.
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    places = as_whole(k)
+    if places is None or not 1 <= places <= _MOST_PLACES:
         raise MpcError(f"k must be a whole number of places, at least 1, but {k!r} came.")
+    k = places
     lists = ranked_lists(ranking, scores, log=log)
     member = ranking.member(group)[lists.row]
     found = measure(f"skew@{k}", _skew(lists, member, k, level), CONDITIONS, high_is=FAVOURED)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_lab.arguments import as_whole
 from mpc_lab.errors import MpcError
 from mpc_lab.ranking import Ranking
 
 ITEMS_PER_QUERY = 10
+_MOST_QUERIES = 10**8
 QUERY_TYPES = ("u", "v")
 ITEM_TYPES = ("1", "2")
 
@@ -37,7 +38,7 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
     Parameters
     ----------
     queries : int
-        How many queries to draw, at least 1.
+        How many queries to draw, at least 1 and at most 100,000,000.
     seed : int
         Seed of the generator, at least 0; the same seed gives the same log.
 
@@ -58,6 +59,8 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
     (('1', '2'), 1000)
     """
     n_queries = _whole("queries", queries, at_least=1)
+    if n_queries > _MOST_QUERIES:
+        raise MpcError(f"queries must be at most {_MOST_QUERIES:,}, got {queries!r}; draw fewer.")
     rng = np.random.default_rng(_whole("seed", seed, at_least=0))
     columns = _draw(n_queries, rng)
     return Ranking(
@@ -149,10 +152,7 @@ def _nodes(epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _whole(name: str, value: object, *, at_least: int) -> int:
-    try:
-        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = None
+    number = as_whole(value)
     if number is None or number < at_least:
         raise MpcError(
             f"{name} must be a whole number of at least {at_least}, got {value!r}; "

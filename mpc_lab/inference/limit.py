@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import FloatArray, IntArray
 from mpc_lab.inference.estimates import Estimates
@@ -166,8 +166,7 @@ def limit(
 
 def check_bandwidth(bandwidth: float) -> None:
     """Raise unless `bandwidth` is a finite number that is not negative."""
-    number = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool)
-    if not (number and np.isfinite(bandwidth) and bandwidth >= 0):
+    if not 0 <= as_number(bandwidth) < np.inf:
         raise MpcError(
             f"bandwidth must be a finite score gap, 0 or above, got {bandwidth!r}; "
             "leave it out to have it chosen."

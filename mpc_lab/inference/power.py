@@ -120,7 +120,9 @@ def queries_needed(
         raise MpcError(
             f"effect must be a gap above 0 in outcome units, got {effect}; give its size only."
         )
-    room = (effect / _multiple(dof, level, power, tests)) ** 2 - floor
+    # The square of a gap that is large beyond measure may be infinite: then two queries show it.
+    with np.errstate(over="ignore"):
+        room = (effect / _multiple(dof, level, power, tests)) ** 2 - floor
     reachable = room > 0
     exact = variance_query * queries / np.where(reachable, room, np.nan)
     needed = np.maximum(np.ceil(exact * (1 - _ROUNDING)), 2.0)

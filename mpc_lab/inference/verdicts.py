@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import BoolArray, FloatArray, TextArray
 
@@ -134,8 +133,7 @@ def check_tolerance(tolerance: float | None) -> None:
     """Raise unless `tolerance` is None or a finite number that is not negative."""
     if tolerance is None:
         return
-    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not (is_number and np.isfinite(tolerance) and tolerance >= 0):
+    if not 0 <= as_number(tolerance) < np.inf:
         raise MpcError(
             f"tolerance must be a number of outcome units, 0 or above, got {tolerance!r}; "
             "leave it out to ask for a direction only."

@@ -121,7 +121,7 @@ def _alphas(alphas: ArrayLike | None, ranking: Ranking) -> FloatArray:
         return default_alphas(ranking)
     try:
         steps = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MpcError(f"alphas must be numbers, but {alphas!r} came.") from None
     if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all():
         raise MpcError(f"alphas must be a list of finite numbers, but {alphas!r} came.")

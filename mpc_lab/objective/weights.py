@@ -40,7 +40,7 @@ def position_weights(weights: Weights, n: int) -> FloatArray:
     given: Any = weights(np.arange(1.0, n + 1)) if callable(weights) else weights
     try:
         found = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MpcError(f"Position weights must be numbers, but {given!r} came.") from None
     if found.ndim != 1 or len(found) < n:
         raise MpcError(

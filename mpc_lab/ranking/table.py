@@ -100,11 +100,19 @@ def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
 
 def get_column(frame: Frame, name: Hashable, role: str = "") -> Series:
     """Return one column, or say which name was probably meant."""
-    if name not in frame.columns:
+    if not _has(frame, name):
         hint = near_match(name, map(str, frame.columns))
         purpose = f" to use as {role}" if role else ""
         raise MpcError(f"There is no column {name!r}{purpose}.{hint}")
-    return settled(frame.get_column(name))
+    return settled(frame.get_column(name))  # type: ignore[arg-type]
+
+
+def _has(frame: Frame, name: Any) -> bool:
+    """Say whether there is such a column; what has no hash, such as an array, names none."""
+    try:
+        return name in dict.fromkeys(frame.columns)
+    except TypeError:
+        return False
 
 
 def settled(series: Series) -> Series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mpc_lab.arguments import as_whole
 from mpc_lab.errors import MpcError
 from mpc_lab.results import rows as _rows
 from mpc_lab.results.cell_pairs import CellRows, inference_options, open_cell
@@ -23,6 +24,7 @@ Covariates = str | Sequence[str] | Mapping[str, ArrayLike]
 
 SIDES = ("group", "others")
 _MOST_VALUES = 30
+_MOST_PLACEBOS = 100_000
 _DIFFERENCES = {
     "difference_before": "before",
     "difference": "within",
@@ -101,11 +103,9 @@ def balance(
     ['position', 'query_type=u', 'query_type=v']
     """
     ranking = _rows.need_rows(audit, "balance")
-    if permutations < 0:
-        raise MpcError(f"permutations must be 0 or more, got {permutations}; try 200.")
-    if epsilon is not None and (isinstance(epsilon, str) or not epsilon >= 0):
-        raise MpcError(f"epsilon must be a number of 0 or more, not {epsilon!r}.")
-    names = audit.groups if group is None else (group,) if isinstance(group, str) else tuple(group)
+    permutations = _placebos(permutations)
+    epsilon = None if epsilon is None else _rows.checked_epsilon(epsilon)
+    names = audit.groups if group is None else _rows.chosen_groups(audit, "balance", group)
     values = _covariates(ranking, covariates)
     found = [
         _of_group(audit, name, scoring_rule, pairing_mode, epsilon, values, permutations, done)
@@ -144,7 +144,7 @@ def _of_group(
     from mpc_lab.pairing.listing import ranks
 
     cell = open_cell(audit, "balance", group, rule, mode)
-    threshold = _threshold(audit, group, rule) if epsilon is None else float(epsilon)
+    threshold = _threshold(audit, group, rule) if epsilon is None else epsilon
     pairs = cell.pairs(mode, threshold)
     codes = pairs.codes()
     cluster, level, seed = inference_options(audit)
@@ -217,15 +217,22 @@ def _placebo(
     }
 
 
+def _placebos(permutations: Any) -> int:
+    found = as_whole(permutations)
+    if found is None or not 0 <= found <= _MOST_PLACEBOS:
+        raise MpcError(
+            f"permutations must be a whole number from 0 to {_MOST_PLACEBOS:,}, got "
+            f"{permutations!r}; try 200."
+        )
+    return found
+
+
 def _covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:
     """Return one array of numbers by row for each covariate, and for each value of a text."""
     if isinstance(covariates, Mapping):
         given = {str(name): np.asarray(values) for name, values in covariates.items()}
     else:
-        if not isinstance(covariates, str | Iterable):
-            raise MpcError(f"covariates takes columns, or arrays by name, not {covariates!r}.")
-        names = (covariates,) if isinstance(covariates, str) else covariates
-        given = {str(name): ranking.column(name) for name in names}
+        given = {str(name): ranking.column(name) for name in _rows.names_in(covariates)}
     found: dict[str, Floats] = {}
     for name, values in given.items():
         if values.shape != (ranking.n_rows,):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.results.reading import settings
 from mpc_lab.results.rows import check_label, need_rows
@@ -63,13 +63,13 @@ def threshold(audit: Audit, group: str, epsilon: float | None) -> float:
     """Return the threshold of a boost: the one given, or the baseline's own."""
     check_label("group", group, audit.groups)
     if epsilon is not None:
-        is_number = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
-        if not (is_number and np.isfinite(epsilon) and epsilon >= 0):
+        given = as_number(epsilon)
+        if not 0 <= given < np.inf:
             raise MpcError(
                 f"epsilon must be a number of score units, 0 or above, got {epsilon!r}; leave it "
                 "out for the threshold of the headline."
             )
-        return float(epsilon)
+        return given
     if "baseline" not in audit.headline["scoring_rule"].values:
         raise MpcError("A boost starts from the baseline, which this audit lacks; give epsilon.")
     own = float(audit.headline["epsilon"].sel(group=group, scoring_rule="baseline").values[0])

@@ -10,6 +10,7 @@ import xarray as xr
 
 from mpc_lab.results import rows as _rows
 from mpc_lab.results.cell_pairs import CellRows, Floats, inference_options, open_cell
+from mpc_lab.results.plan import checked_whole
 from mpc_lab.results.variables import HEADLINE_DIMS
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def bootstrap(audit: Audit, draws: int = 201, seed: int | None = None) -> xr.Dat
             cell = open_cell(audit, "bootstrap", group, rule, mode)
         counts[:, k], sums[:, k] = _unit_sums(cell, mode, epsilon)
     _, level, own_seed = inference_options(audit)
-    seed = own_seed if seed is None else seed
+    seed = own_seed if seed is None else checked_whole("seed", seed)
     found = resample(counts, sums, draws=draws, level=level, seed=seed)
     variables = {
         name: (HEADLINE_DIMS, getattr(found, name).reshape(shape))

@@ -106,7 +106,7 @@ def _joined(parts: list[dict[str, NDArray[Any]]], names: NDArray[np.uint64]) -> 
 
 def query_ids(audit: Audit, key: str | None) -> xr.Dataset:
     """Return a keyed hash of every query (of every unit, where there are any)."""
-    if not key:
+    if not isinstance(key, str) or not key:
         raise MpcError(
             'ids=True saves hashes of query ids, and needs a secret for them: key="…", the same '
             "for all audits that are to be pooled."
@@ -116,15 +116,14 @@ def query_ids(audit: Audit, key: str | None) -> xr.Dataset:
         labels = ranking.query_labels(np.arange(ranking.n_queries))
     else:
         labels = ranking.unit_labels(np.arange(ranking.n_units))
-    secret = hashlib.blake2b(key.encode()).digest()
+    secret = hashlib.blake2b(key.encode("utf-8", "surrogatepass")).digest()
     mark = hashlib.blake2b(_KEY_MARK, key=secret, digest_size=16).hexdigest()
     return xr.Dataset({"id": ("query", np.sort(_hashes(labels, secret)))}, attrs={"key": mark})
 
 
 def _hashes(labels: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
-    digests = (
-        hashlib.blake2b(str(label).encode(), key=secret, digest_size=8).digest() for label in labels
-    )
+    named = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    digests = (hashlib.blake2b(name, key=secret, digest_size=8).digest() for name in named)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 

@@ -57,7 +57,7 @@ def check(
     planned: int | None = None,
 ) -> None:
     """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
-    if inconclusive not in _ANSWERS:
+    if not isinstance(inconclusive, str) or inconclusive not in _ANSWERS:
         raise MpcError(f"inconclusive takes 'warn', 'raise' or 'pass', not {inconclusive!r}.")
     found = decide(audit, tolerance, level, planned)
     if found.answer == 1:
@@ -108,6 +108,7 @@ def decide(
     options = settings(audit)
     tolerance = own_tolerance(audit, tolerance)
     check_tolerance(tolerance)
+    tolerance = None if tolerance is None else float(tolerance)
     level = float(options["level"] if level is None else checked_level(level))
     if planned is None:
         cells = _judged(audit, level, tolerance)

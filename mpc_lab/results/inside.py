@@ -8,7 +8,13 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results.reading import settings
-from mpc_lab.results.rows import cell_epsilon, headline_epsilon, need_rows, rule_scores
+from mpc_lab.results.rows import (
+    cell_epsilon,
+    checked_epsilon,
+    headline_epsilon,
+    need_rows,
+    rule_scores,
+)
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -71,7 +77,7 @@ def by_position(
     level, cluster = float(options["level"]), str(options["cluster"])
     ranking = need_rows(audit, "by_position")
     scores = rule_scores(audit, group, scoring_rule, pairing_mode)
-    used = cell_epsilon(audit, group, scoring_rule) if epsilon is None else float(epsilon)
+    used = cell_epsilon(audit, group, scoring_rule) if epsilon is None else checked_epsilon(epsilon)
     pairs = position.pair_table(ranking, group, used, scores=scores, mode=pairing_mode)
     found = position.by_position(pairs, level=level)
     weighted = position.position_weighted(pairs, weights=weights, cluster=cluster, level=level)

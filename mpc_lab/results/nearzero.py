@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.results.balance import balance
 from mpc_lab.results.cell_pairs import CellRows, inference_options, open_cell
 from mpc_lab.results.certificate import Certificate, certificate
+from mpc_lab.results.rows import names_in
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -78,7 +80,7 @@ def limit(
     >>> bool(found.ci_low < 0.06875 < found.ci_high)
     True
     """
-    modes = (pairing_mode,) if isinstance(pairing_mode, str) else tuple(pairing_mode)
+    modes = names_in(pairing_mode)
     if not modes:
         raise MpcError('pairing_mode needs at least one mode, such as "matched", but none came.')
     cell = open_cell(audit, "limit", group, scoring_rule, *modes)
@@ -112,7 +114,7 @@ def _given(bandwidth: float) -> float:
     from mpc_lab.inference.limit import check_bandwidth
 
     check_bandwidth(bandwidth)
-    return float(bandwidth)
+    return as_number(bandwidth)
 
 
 def _chosen(cell: CellRows) -> float:

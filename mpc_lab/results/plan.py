@@ -97,8 +97,8 @@ def make_plan(
         level=checked_level(level),
         adjust=_label("adjust", adjust, METHODS),
         tolerance=None if tolerance is None else float(tolerance),
-        bootstrap=_whole("bootstrap", bootstrap),
-        seed=_whole("seed", seed),
+        bootstrap=checked_whole("bootstrap", bootstrap),
+        seed=checked_whole("seed", seed),
     )
 
 
@@ -196,7 +196,8 @@ def checked_level(level: Any) -> float:
     return float(level)
 
 
-def _whole(option: str, value: Any) -> int:
+def checked_whole(option: str, value: Any) -> int:
+    """Accept a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise MpcError(f"{option} takes a whole number of at least 0, not {value!r}.")
     return int(value)

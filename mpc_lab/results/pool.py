@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -32,6 +32,7 @@ from mpc_lab.results.pooled_sums import (
 )
 from mpc_lab.results.reading import settings
 from mpc_lab.results.restore import moments_by_rule
+from mpc_lab.results.rows import names_in
 from mpc_lab.results.variables import PAIRING_MODES
 
 Floats = NDArray[np.float64]
@@ -73,7 +74,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     >>> mpc.pool(days).attrs["n_queries"]
     4000
     """
-    audits = list(audits) if isinstance(audits, Iterable) else []
+    audits = list(names_in(audits))
     if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits):
         raise MpcError("mpc.pool takes a list of at least two audits.")
     _check_rows(audits)

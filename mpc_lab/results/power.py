@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.power import floor_variance, mde, queries_needed
 from mpc_lab.results.family import family_size, infer
@@ -29,9 +30,8 @@ _MEANING = {
 
 def power(audit: Audit, effect: float | None, power: float) -> xr.Dataset:
     """Return the power of every headline cell; see :meth:`mpc_lab.Audit.power`."""
-    for name, value in {"effect": effect, "power": power}.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-            raise MpcError(f"{name} must be a number, got {value!r}.")
+    effect = None if effect is None else _number("effect", effect)
+    power = _number("power", power)
     options = settings(audit)
     level = float(options["level"])
     own = headline_moments(audit)
@@ -65,6 +65,13 @@ def power(audit: Audit, effect: float | None, power: float) -> xr.Dataset:
             power=power,
         )
     return _labelled(audit, cells, effect, power, level)
+
+
+def _number(option: str, value: Any) -> float:
+    found = as_number(value)
+    if not isfinite(found):
+        raise MpcError(f"{option} must be a finite number, got {value!r}.")
+    return found
 
 
 def _floor(found: Any) -> Any:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.errors import MpcError
 from mpc_lab.results.reading import settings
-from mpc_lab.results.rows import check_label, need_rows
+from mpc_lab.results.rows import chosen_groups, need_rows, rule_scores
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def compare(audit: Audit, groups: Sequence[str] | None, k: int) -> xr.Dataset:
     from mpc_lab.pairing.log import sort_rows
 
     ranking = need_rows(audit, "compare")
-    chosen = audit.groups if groups is None else _chosen(audit, groups)
+    chosen = audit.groups if groups is None else chosen_groups(audit, "compare", groups)
     options = settings(audit)
     log = sort_rows(ranking)
     rows, sentences = [], []
@@ -45,15 +44,6 @@ def compare(audit: Audit, groups: Sequence[str] | None, k: int) -> xr.Dataset:
         rows.append([mpc, *rivals])
         sentences.append(explain(group, mpc, rivals).sentence)
     return _labelled(chosen, rows, sentences, float(options["level"]))
-
-
-def _chosen(audit: Audit, groups: Sequence[str]) -> tuple[str, ...]:
-    names = (groups,) if isinstance(groups, str) else tuple(groups)
-    if not names:
-        raise MpcError("compare needs at least one group; leave groups out for all of them.")
-    for name in names:
-        check_label("group", name, audit.groups)
-    return names
 
 
 def _mpc(audit: Audit, group: str) -> Measure:
@@ -109,13 +99,13 @@ def calibration(
     from mpc_lab.comparators.calibration_curves import calibration_curves
 
     ranking = need_rows(audit, "calibration")
-    check_label("group", group, audit.groups)
+    scores = rule_scores(audit, group, scoring_rule, "matched")
     options = settings(audit)
     found = calibration_curves(
         ranking,
         group,
         segment=segment,
-        scores=None if audit.scores is None else audit.scores(scoring_rule, group),
+        scores=scores,
         bins=bins,
         level=float(options["level"]),
         draws=draws,

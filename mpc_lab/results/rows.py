@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mpc_lab.arguments import as_number, as_whole
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.results.variables import PAIRING_MODES
 
@@ -24,8 +24,7 @@ def pairs(
     audit: Audit, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
 ) -> pd.DataFrame:
     """Return the pairs of one cell, one row each, sorted by gap and then by input order."""
-    if limit is not None and (not isinstance(limit, Integral) or limit < 0):
-        raise MpcError(f"limit must be a number of pairs, 0 or more, not {limit!r}.")
+    limit = _limit(limit)
     ranking = need_rows(audit, "pairs")
     scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
@@ -100,8 +99,33 @@ def known_scores(ranking: Ranking, label: str, group: str) -> NDArray[np.float64
 
 def check_label(what: str, label: str, known: Sequence[str]) -> None:
     """Refuse a label that the audit does not have."""
+    if not isinstance(label, str):
+        came = type(label).__name__
+        raise MpcError(f"A {what} is a text, but {came} came.{near_match('', known)}")
     if label not in known:
         raise MpcError(f"This audit has no {what} {label!r}.{near_match(label, known)}")
+
+
+def names_in(given: Any) -> tuple[Any, ...]:
+    """Return one name, or several, as a tuple; what is no list counts as a name."""
+    if isinstance(given, str):
+        return (given,)
+    try:
+        return tuple(given)
+    except TypeError:
+        return (given,)
+
+
+def chosen_groups(audit: Audit, method: str, groups: Any) -> tuple[str, ...]:
+    """Return the groups that were asked for by name or by a list of names, each once."""
+    names = names_in(groups)
+    if not names:
+        raise MpcError(f"{method} needs at least one group; leave groups out for all of them.")
+    for name in names:
+        check_label("group", name, audit.groups)
+    if len(set(names)) < len(names):
+        raise MpcError(f"{method} takes each group once, not {names!r}.")
+    return names
 
 
 def _list(
@@ -118,9 +142,22 @@ def _list(
 
     if epsilon is None:
         epsilon = cell_epsilon(audit, group, rule)
-    if isinstance(epsilon, str) or not epsilon >= 0:
+    return list_pairs(ranking, group, scores, mode, checked_epsilon(epsilon), limit)
+
+
+def _limit(limit: Any) -> int | None:
+    found = None if limit is None else as_whole(limit)
+    if limit is not None and (found is None or found < 0):
+        raise MpcError(f"limit must be a number of pairs, 0 or more, not {limit!r}.")
+    return found
+
+
+def checked_epsilon(epsilon: Any) -> float:
+    """Accept the largest score gap of a pair, which may be infinite."""
+    found = as_number(epsilon)
+    if not found >= 0:
         raise MpcError(f"epsilon must be a number of 0 or more, not {epsilon!r}.")
-    return list_pairs(ranking, group, scores, mode, float(epsilon), limit)
+    return found
 
 
 def headline_epsilon(audit: Audit, group: str, rule: str) -> float:

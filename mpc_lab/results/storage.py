@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import xarray as xr
 
+from mpc_lab.arguments import as_flag
 from mpc_lab.errors import MpcError
 from mpc_lab.results.rows import known_scores
 from mpc_lab.results.schema import clean_attrs, text
@@ -91,11 +92,11 @@ def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, 
     from mpc_lab.results.extras import cross_sums, item_tables, query_ids
 
     found: dict[str, xr.Dataset] = {}
-    if items:
+    if as_flag("items", items):
         found |= item_tables(audit)
         cross = cross_sums(audit)
         found |= {} if cross is None else {"cross": cross}
-    if ids:
+    if as_flag("ids", ids):
         found["ids"] = query_ids(audit, key)
     return found
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from mpc_lab.arguments import as_number
 from mpc_lab.errors import MpcError
 from mpc_lab.scoring.checks import Floats, checked_scores
 
@@ -99,12 +99,12 @@ class Boosted:
         alpha = self.alpha
         if alpha is None:
             return
-        if isinstance(alpha, bool) or not isinstance(alpha, Real) or not isfinite(alpha):
+        if not isfinite(as_number(alpha)):
             raise MpcError(
                 f"{type(self).__name__}(alpha) takes a finite number of score units, not "
                 f"{alpha!r}; leave it out for a third of the scores' standard deviation."
             )
-        object.__setattr__(self, "alpha", float(alpha))
+        object.__setattr__(self, "alpha", as_number(alpha))
 
     @property
     def label(self) -> str:

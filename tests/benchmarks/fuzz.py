@@ -1,17 +1,20 @@
-"""Fuzz frames, options, files and command lines: ``python tests/benchmarks/fuzz.py``.
+"""Fuzz frames, options, files, command lines and questions: ``python tests/benchmarks/fuzz.py``.
 
 Frames and options are audited and asked one further question; files of each kind are cut and
-changed and read; lines are run over a good log. A finding is anything that comes out but a result
-or an ``MpcError``: another exception, a warning, an exit code above 3, more than a minute. The run
-stops at the first finding and prints its smallest form. At least 20,000 inputs by default.
+changed and read; lines are run over a good log; every method and function is given odd arguments.
+A finding is anything that comes out but a result or an ``MpcError``: another exception, a warning,
+an exit code above 3, more than a minute, more memory than small logs can need. The run stops at the
+first finding and prints its smallest form. At least 20,000 inputs by default.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -19,26 +22,32 @@ from pathlib import Path
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import fuzz_questions
 import fuzzing
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-SHARES = {"frames": 0.5, "files": 0.3, "lines": 0.2}
+SHARES = {"frames": 0.4, "files": 0.2, "lines": 0.15, "questions": 0.25}
+MEMORY = 12 << 30
+SECONDS_OF_SILENCE = 600
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=20_000, help="how many (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    parser.add_argument("--kinds", nargs="+", choices=SHARES, default=list(SHARES))
     options = parser.parse_args()
-    counted = dict.fromkeys(SHARES, 0)
-    with fuzzing.scratch() as place:
-        good = fuzzing.seeds(Path(place))
-        for name, make in RUNS.items():
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    counted = dict.fromkeys(options.kinds, 0)
+    # Some questions write files where they are asked.
+    with fuzzing.scratch() as place, contextlib.chdir(place):
+        for name in options.kinds:
             start = time.perf_counter()
             wanted = round(options.inputs * SHARES[name])
+            good = SEEDS[name](Path(place))
             _repeat(
-                lambda make=make: make(Path(place), good, counted),
+                lambda name=name, good=good: RUNS[name](Path(place), good, counted),
                 wanted,
                 options.seed,
                 lambda name=name: counted[name],
@@ -64,6 +73,12 @@ def _repeat(make, wanted, first_seed, done) -> None:
         round_ += 1
 
 
+def _count(counted, name) -> None:
+    """Count an input, and end the run with a traceback if the next one never comes."""
+    counted[name] += 1
+    faulthandler.dump_traceback_later(SECONDS_OF_SILENCE, exit=True)
+
+
 def _frames(place, good, counted):
     del place, good
 
@@ -71,7 +86,7 @@ def _frames(place, good, counted):
         fuzzing.frames(), fuzzing.options(), st.booleans(), st.sampled_from(sorted(fuzzing.ASKED))
     )
     def test(drawn, options, as_frame, question):
-        counted["frames"] += 1
+        _count(counted, "frames")
         log, named = drawn
         data = fuzzing.as_pandas(log) if as_frame else log
         audit = fuzzing.guarded(lambda: fuzzing.audit_frame(data, named, options))
@@ -84,7 +99,7 @@ def _frames(place, good, counted):
 def _files(place, good, counted):
     @given(st.sampled_from(sorted(good)), fuzzing.edits())
     def test(name, edits):
-        counted["files"] += 1
+        _count(counted, "files")
         content = fuzzing.spoil(good[name], edits)
         with _silent():
             fuzzing.guarded(lambda: fuzzing.read_file(place, f"spoilt_{name}", content))
@@ -97,9 +112,21 @@ def _lines(place, good, counted):
 
     @given(fuzzing.lines())
     def test(words):
-        counted["lines"] += 1
+        _count(counted, "lines")
         with _silent():
             fuzzing.guarded(lambda: fuzzing.run_line(place / "log.csv", words))
+
+    return test
+
+
+def _questions(place, good, counted):
+    del place
+
+    @given(fuzz_questions.questions(good))
+    def test(question):
+        _count(counted, "questions")
+        with _silent():
+            fuzzing.guarded(lambda: fuzz_questions.put(good, question))
 
     return test
 
@@ -116,7 +143,14 @@ def _silent():
         raise
 
 
-RUNS = {"frames": _frames, "files": _files, "lines": _lines}
+RUNS = {"frames": _frames, "files": _files, "lines": _lines, "questions": _questions}
+# What each kind of input is made from.
+SEEDS = {
+    "frames": lambda place: None,
+    "files": fuzzing.seeds,
+    "lines": fuzzing.seeds,
+    "questions": fuzz_questions.audits,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

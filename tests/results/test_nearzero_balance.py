@@ -82,7 +82,7 @@ def test_a_group_without_pairs_is_kept_and_empty():
         ({"covariates": {"x": np.arange(10_000).astype(str)}}, "has 10,000 different texts"),
         ({"covariates": "outcom"}, "Did you mean 'outcome'"),
         ({"group": "3"}, "no group '3'"),
-        ({"permutations": -1}, "permutations must be 0 or more, got -1"),
+        ({"permutations": -1}, "permutations must be a whole number from 0 to 100,000, got -1"),
         ({"epsilon": -1.0}, "epsilon must be a number of 0 or more, not -1.0"),
     ],
 )

@@ -1,0 +1,215 @@
+"""Questions for an audit with odd arguments, for a fuzz run: every public method and function.
+
+What a method takes is read from its signature, so that a new method is asked too, and a new
+argument must be given good values here. Explorers are left out: their traits refuse with a
+``TraitError``, as those of every widget do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+import mpc_lab as mpc
+
+QUERIES = 40
+CHARTS = (
+    *("boost", "bracket", "calibration", "epsilon_curve", "forest", "gap_density", "ladder"),
+    *("love", "mpc_ndcg", "placebo", "power", "rivals"),
+)
+FUNCTIONS = {
+    "load": mpc.load,
+    "pool": mpc.pool,
+    "Boosted": mpc.Boosted,
+    "Column": mpc.Column,
+    "Demoted": mpc.Demoted,
+    "Powered": mpc.Powered,
+    "Quantile": mpc.Quantile,
+    "Smallest": mpc.Smallest,
+    "synthetic": mpc.datasets.synthetic,
+    "synthetic_truth": mpc.datasets.synthetic_truth,
+    "svd": mpc.rankers.svd,
+    "save_chart": mpc.charts.save,
+    **{f"charts.{name}": getattr(mpc.charts, name) for name in CHARTS},
+}
+METHODS = {
+    name: method
+    for name, method in inspect.getmembers(mpc.Audit, inspect.isfunction)
+    if not name.startswith("_") and name != "explore"
+}
+
+ASKED = METHODS | FUNCTIONS
+# Always given, because the default takes long, or warns.
+ALWAYS = ("alphas", "draws", "inconclusive", "permutations", "progress")
+
+
+class Odd:
+    """An object that no argument takes."""
+
+    def __repr__(self):
+        return "an odd object"
+
+
+NUMBERS = (
+    *(True, False, np.True_, math.nan, math.inf, -math.inf, -1, -0.5, 0, 1, 2, 2.5, 1e12, 1e300),
+    *(5e-324, 2**63, 10**30, 10**400, 1j, Decimal("0.1"), Decimal("nan"), pd.NA, pd.NaT),
+    *(np.float64(0.1), np.float32(0.1), np.int8(3), np.array(3), np.datetime64("NaT")),
+)
+TEXTS = (
+    *("", " ", "a", "none", "1", "\0", "baselin", "\ud800", "x" * 300, "é" * 300, "~", "<b>"),
+    *(b"a", bytearray(b"x"), np.str_("a"), Path("/"), Path(), Path("no/such.nc")),
+)
+SEVERAL = (
+    *((), [], {}, set(), ["a"], ("a", "a"), ["none"], [None], [[1]], ["a", 1], [math.nan]),
+    *([math.inf], [0.2, 0.1], [True], [1e300, -1e300], ["a", ["a"]], {"x": [1]}, {"x": None}),
+    *({"a": 1}, {"a"}, np.array([1.0, 2.0]), np.array([]), np.zeros((2, 2)), np.array(["a"])),
+    *(pd.Series([1.0]), pd.DataFrame(), range(3), [b"a"], {1: np.zeros(1)}),
+)
+OTHERS = (None, Odd(), len, lambda *given: None, slice(None), Ellipsis, NotImplemented)
+ODD = NUMBERS + TEXTS + SEVERAL + OTHERS
+
+GOOD = {
+    "alpha": (None, 0.1),
+    "alphas": ([0.0, 0.1], 0.1),
+    "anytime": (False, True),
+    "background": (None, "white"),
+    "bandwidth": (None, 0.2),
+    "bins": (1, 3, 20),
+    "by_segment": (False, True),
+    "covariates": ((), "score", ["score", "outcome"]),
+    "curve": (False, True),
+    "draws": (19,),
+    "effect": (0.1,),
+    "epsilon": (None, 0, 0.1, 1e300),
+    "found": (None,),
+    "group": ("a", "b"),
+    "groups": (None, ["a"], "b"),
+    "ids": (False, True),
+    "inconclusive": ("pass", "raise"),
+    "items": (False, True),
+    "k": (1, 10),
+    "key": (None, "secret"),
+    "level": (None, 0.9),
+    "limit": (3, 1),
+    "live": (False,),
+    "name": ("score", 3),
+    "p": (0.5,),
+    "pairing_mode": ("matched", "mirrored", "adjacent"),
+    "pairs": (0, 2),
+    "path": ("out.nc", "out.html", "out.svg"),
+    "permutations": (0, 3),
+    "planned": (10, 1000),
+    "power": (0.8, 0.5),
+    "progress": (False,),
+    "queries": (1, 20),
+    "rank": (1, 2),
+    "scale": (1.0,),
+    "scoring_rule": ("baseline", "boosted"),
+    "seed": (None, 0, 3),
+    "segment": (None, "0"),
+    "tolerance": (None, 0.1),
+    "train_fraction": (0.8,),
+    "weights": (None, [3.0, 2.0, 1.0], lambda place: 1 / place),
+}
+_CELLS = np.random.default_rng(1).permutation(60)
+GOOD["ratings"] = (
+    {"user": _CELLS // 6, "item": _CELLS % 6, "rating": _CELLS % 5, "timestamp": np.arange(60)},
+)
+
+
+def _log(rows: int, rng: np.random.Generator) -> dict:
+    """Draw a log with every role, six rows a query."""
+    query = np.arange(rows) // 6
+    return {
+        "query": query,
+        "score": rng.integers(0, 64, rows) / 64,
+        "outcome": rng.integers(0, 2, rows).astype(float),
+        "group": np.array(["a", "b", "a|b"])[rng.integers(0, 3, rows)],
+        "item": rng.permuted(np.tile(np.arange(6), (rows // 6, 1)), axis=1).ravel(),
+        "unit": query // 2,
+        "position": np.arange(rows) % 6 + 1,
+        "segment": query % 2,
+    }
+
+
+def audits(folder: Path) -> dict[str, mpc.Audit]:
+    """Return small audits of each kind, in which every group is called "a" or "b"."""
+    rng = np.random.default_rng(0)
+    bare = ("query", "score", "outcome", "group")
+
+    def run(roles, log, **options):
+        named = {role: role for role in roles}
+        return mpc.audit(log, **named, **{"group_sep": "|", "progress": False} | options)
+
+    log, later = _log(6 * QUERIES, rng), _log(6 * QUERIES, rng)
+    alone = {**log, "group": np.where(np.arange(6 * QUERIES) // 6 % 2, "a", "b")}
+    halves = {**log, "group": np.where(log["score"] > 0.5, "a", "")}
+    every = ("matched", "mirrored", "adjacent")
+    found = {
+        "plain": run(bare, log),
+        "full": run(log, log, scoring_rules=("baseline", "boosted"), pairing_modes=every),
+        "items": run((*bare, "item"), log, threshold=0.2, scoring_rules=("calibrated", "baseline")),
+        "no pairs": run(bare, alone),
+        "one group": run(bare, halves, threshold=1),
+        "boosted alone": run(bare, log, scoring_rules=(mpc.Boosted(0.1),), tolerance=0.2),
+    }
+    path = folder / "good.nc"
+    found["full"].save(path, items=True)
+    found["loaded"] = mpc.load(path)
+    found["with rows"] = mpc.load(path, ranking=found["full"].ranking)
+    for day, rows in (("monday", log), ("tuesday", later)):
+        found[day] = run(bare, rows, threshold=0.2, epsilon=[0.1, 0.2])
+    found["pooled"] = mpc.pool([found["monday"], found["tuesday"]])
+    return found
+
+
+def good_values(name: str, audits: dict[str, mpc.Audit]) -> tuple:
+    """Return good values of an argument, by its name."""
+    if name == "audit":
+        return tuple(audits.values())
+    if name == "audits":
+        return [audits["monday"], audits["tuesday"]], [audits["pooled"]], [audits["full"]] * 2
+    if name == "ranking":
+        return None, audits["full"].ranking, audits["plain"].ranking
+    if name == "chart":
+        return (mpc.charts.forest(audits["plain"]),)
+    return GOOD[name]
+
+
+def arguments(function) -> dict[str, bool]:
+    """Return what a function takes, and whether it must be given."""
+    found = {}
+    for name, one in inspect.signature(function).parameters.items():
+        if name != "self":
+            found[name] = one.default is one.empty
+    return found
+
+
+@st.composite
+def questions(draw, audits):
+    """Draw a method or function, the audit it is asked of, and its arguments, some of them odd."""
+    name = draw(st.sampled_from(sorted(ASKED)))
+    takes = arguments(ASKED[name])
+    free = sorted(set(takes) - {"audit", "chart"})
+    odd = draw(st.lists(st.sampled_from(free), max_size=2)) if free else []
+    given = {}
+    for argument, must in takes.items():
+        if argument in odd:
+            given[argument] = draw(st.sampled_from(ODD))
+        elif must or argument in ALWAYS or draw(st.integers(0, 3)) == 0:
+            given[argument] = draw(st.sampled_from(good_values(argument, audits)))
+    return draw(st.sampled_from(sorted(audits))), name, given
+
+
+def put(audits, question):
+    """Ask one question."""
+    kind, name, given = question
+    if name in METHODS:
+        return METHODS[name](audits[kind], **given)
+    return FUNCTIONS[name](**given)

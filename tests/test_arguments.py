@@ -1,0 +1,102 @@
+"""Odd arguments of the methods of an audit are refused in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mpc_lab as mpc
+from mpc_lab.arguments import as_flag, as_number, as_whole
+
+HUGE = 10**400
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return mpc.audit(mpc.datasets.synthetic(queries=30), threshold=0.3, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "match"),
+    [
+        ("pairs", {"group": pd.NA}, "group is a text, but NAType came. There are: '1', '2'"),
+        ("pairs", {"group": np.array(["1"])}, "group is a text, but ndarray came"),
+        ("pairs", {"group": "1", "epsilon": 1j}, "epsilon must be a number of 0 or more"),
+        ("pairs", {"group": "1", "limit": True}, "limit must be a number of pairs"),
+        ("by_position", {"group": "1", "epsilon": "x"}, "epsilon must be a number of 0 or more"),
+        ("balance", {"permutations": None}, "permutations must be a whole number from 0"),
+        ("balance", {"permutations": 10**12}, "permutations must be a whole number from 0"),
+        ("balance", {"epsilon": pd.NaT}, "epsilon must be a number of 0 or more"),
+        ("balance", {"group": ()}, "at least one group"),
+        ("balance", {"group": ["1", "1"]}, "each group once"),
+        ("balance", {"covariates": np.zeros((2, 2))}, "There is no column"),
+        ("balance", {"covariates": np.array(3)}, "There is no column"),
+        ("compare", {"groups": 3}, "group is a text, but int came"),
+        ("compare", {"k": HUGE}, "k must be a whole number of places"),
+        ("calibration", {"group": "1", "scoring_rule": "baselin"}, "Did you mean 'baseline'"),
+        ("calibration", {"group": "1", "segment": np.zeros(2)}, "There is no segment"),
+        ("calibration", {"group": "1", "bins": True}, "bins must be a whole number"),
+        ("limit", {"group": "1", "pairing_mode": 3}, "pairing mode is a text, but int came"),
+        ("limit", {"group": "1", "bandwidth": HUGE}, "bandwidth must be a finite score gap"),
+        ("bootstrap", {"draws": 19, "seed": "x"}, "seed takes a whole number"),
+        ("boost_curve", {"group": "1", "alphas": HUGE}, "alphas must be numbers"),
+        ("boost_curve", {"group": "1", "epsilon": HUGE}, "epsilon must be a number"),
+        ("power", {"effect": HUGE}, "effect must be a finite number"),
+        ("power", {"power": None}, "power must be a finite number"),
+        ("check", {"tolerance": HUGE}, "tolerance must be a number"),
+        ("check", {"inconclusive": pd.NA}, "inconclusive takes"),
+        ("check", {"anytime": np.zeros(2)}, "anytime takes True or False"),
+        ("to_json", {"curve": np.zeros(2)}, "curve takes True or False"),
+        ("save", {"path": "a.nc", "items": pd.NA}, "items takes True or False"),
+        ("save", {"path": "a.nc", "ids": True, "key": 3}, "needs a secret"),
+    ],
+)
+def test_an_odd_argument_is_refused_in_one_sentence(
+    audit, tmp_path, monkeypatch, method, arguments, match
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(mpc.MpcError, match=match):
+        getattr(audit, method)(**arguments)
+
+
+def test_a_cell_of_a_dataset_is_a_number(audit):
+    epsilon = audit.headline["epsilon"].sel(group="1").squeeze()
+    assert audit.pairs("1", epsilon=epsilon).equals(audit.pairs("1"))
+
+
+def test_a_gap_beyond_all_squares_needs_the_fewest_queries(audit):
+    assert (audit.power(effect=1e300)["queries_needed"] == 2).all()
+
+
+def test_any_text_may_be_the_key_of_ids(audit, tmp_path):
+    audit.save(tmp_path / "a.nc", ids=True, key="\ud800")
+    assert mpc.load(tmp_path / "a.nc").extras["ids"].sizes["query"] == 30
+
+
+def test_a_log_of_more_queries_than_fit_is_refused():
+    with pytest.raises(mpc.MpcError, match="queries must be at most 100,000,000"):
+        mpc.datasets.synthetic(queries=10**12)
+
+
+def test_a_pool_of_no_list_is_refused():
+    with pytest.raises(mpc.MpcError, match="a list of at least two audits"):
+        mpc.pool(np.array(3))
+
+
+@pytest.mark.parametrize("rule", [mpc.Boosted, mpc.Demoted])
+def test_a_boost_that_no_float_holds_is_refused(rule):
+    with pytest.raises(mpc.MpcError, match="takes a finite number of score units"):
+        rule(HUGE)
+
+
+def test_all_that_is_no_number_lies_in_no_range():
+    assert all(np.isnan(as_number(value)) for value in (True, "3", None, 1j, pd.NA, np.zeros(1)))
+    assert (as_number(np.array(3)), as_number(HUGE), as_number(-HUGE)) == (3.0, np.inf, -np.inf)
+
+
+def test_whole_numbers_and_truth_values_are_told_apart():
+    assert (as_whole(np.int8(3)), as_whole(True), as_whole(3.0)) == (3, None, None)
+    assert as_flag("curve", np.True_) is True
+    with pytest.raises(mpc.MpcError, match="curve takes True or False, not 1"):
+        as_flag("curve", 1)
