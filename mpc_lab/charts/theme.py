@@ -68,7 +68,7 @@ def finish(chart: Kind, title: str, subtitle: Sequence[str], width: int = WIDTH)
 def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
     # "ε = 0.01" stays in one line.
-    loose, held = "ε = ", "ε\u00a0=\u00a0"
+    loose, held = "ε = ", "ε\0=\0"
     whole = [line.replace(loose, held) for line in lines if line]
     return [part.replace(held, loose) for line in whole for part in textwrap.wrap(line, wide)]
 
