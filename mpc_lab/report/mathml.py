@@ -68,14 +68,14 @@ _GAP = _equation(
     _EPSILON,
 )
 _SUM_Q = _square(_in(_sum(_row(_mi("p"), _mo("∈"), _Q)), _sub(_U, _mi("p"))))
-_VARIANCE = _equation(
+_V_QUERY = _equation(
     _sub(_mi("V"), _name("query")),
     _mo("="),
     _PER_P2,
     _sum(_Q),
     _SUM_Q,
-    _mo(","),
-    "<mspace width='1.5em'/>",
+)
+_V_ITEM = _equation(
     _sub(_mi("V"), _name("item")),
     _mo("="),
     _PER_P2,
@@ -86,8 +86,8 @@ _VARIANCE = _equation(
     _sum(_row(_I, _J)),
     f"<msubsup>{_mi('U')}{_row(_I, _J)}{_mn('2')}</msubsup>",
     '<mo stretchy="true">]</mo>',
-    _mo(","),
-    "<mspace width='1.5em'/>",
+)
+_V_UNION = _equation(
     _sub(_mi("V"), _name("union")),
     _mo("="),
     _sub(_mi("V"), _name("item")),
@@ -144,7 +144,8 @@ _LIMIT = _equation(
 
 EQUATIONS = {
     "gap": _GAP,
-    "variance": _VARIANCE,
+    # One below the other: in one line they are wider than a sheet of paper.
+    "variance": _V_QUERY + _V_ITEM + _V_UNION,
     "effective": _EFFECTIVE,
     "interval": _INTERVAL,
     "mde": _MDE,

@@ -154,6 +154,22 @@ def test_without_scripts_and_on_paper_every_chart_is_drawn(opened, text):
     assert not any(one.is_visible() for one in scripted.locator("figure.chart .live").all())
 
 
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_no_equation_is_cut(opened, text, media):
+    page, _ = opened(text, viewport={"width": 687, "height": 970})
+    page.emulate_media(media=media)
+    boxes = page.locator(".equation")
+    assert boxes.count() >= 8
+    assert all(boxes.evaluate_all("all => all.map(one => one.scrollWidth <= one.clientWidth)"))
+
+
+def test_small_print_is_no_larger_than_the_text_around_it_on_paper(opened, text):
+    page, _ = opened(text)
+    page.emulate_media(media="print")
+    size = "one => parseFloat(getComputedStyle(one).fontSize)"
+    assert page.locator("p.soft").first.evaluate(size) < page.locator("body").evaluate(size)
+
+
 def test_equations_are_drawn_by_the_browser(opened, text):
     page, _ = opened(text)
     heights = page.evaluate(

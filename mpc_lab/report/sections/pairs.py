@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from mpc_lab.report.context import Context
-from mpc_lab.report.html import Head, label, paragraphs, table, words
+from mpc_lab.report.html import MINUS, Head, label, paragraphs, table, words
 from mpc_lab.results.reading import Cell
 from mpc_lab.results.wording import name
 
@@ -44,5 +44,6 @@ def _row(found: pd.DataFrame, k: int) -> list[str]:
         if column in _TEXT:
             cells.append(f"<bdi>{words(name(value))}</bdi>")
         else:
-            cells.append(words(f"{value:.4g}" if isinstance(value, float) else f"{value}"))
+            shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
+            cells.append(words(shown.replace("-", MINUS)))
     return cells
