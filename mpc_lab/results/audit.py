@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mpc_lab.arguments import as_flag
 from mpc_lab.results import balance as _balance
 from mpc_lab.results import boosts as _boosts
 from mpc_lab.results import bootstrapping as _bootstrapping
@@ -475,7 +476,8 @@ class Audit:
         planned : int
             The number of queries at which those intervals should be tightest.
         """
-        _gate.check(self, tolerance, level, inconclusive, planned if anytime else None)
+        looks = planned if as_flag("anytime", anytime) else None
+        _gate.check(self, tolerance, level, inconclusive, looks)
 
     def save(
         self,
@@ -541,7 +543,7 @@ class Audit:
         """
         from mpc_lab.report import to_json
 
-        return to_json(self, curve)
+        return to_json(self, as_flag("curve", curve))
 
     def model_card(self) -> str:
         """Return a section for a model card, in Markdown."""
