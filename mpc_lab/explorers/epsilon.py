@@ -19,6 +19,8 @@ from mpc_lab.inference.power import mde
 from mpc_lab.results.reading import settings
 from mpc_lab.results.wording import number, percent, quoted
 
+_STALE = "mpc-stale"
+
 
 class EpsilonExplorer(Explorer):
     """The gap of a group against the threshold ε; the slider moves ε, a drag picks a range.
@@ -65,9 +67,12 @@ class EpsilonExplorer(Explorer):
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
         cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
+        curve = None
         if cell != self._drawn_for:
             # On a long log the curve takes seconds; the page shows this while it is made.
             self._words.text = f"Computing the curve of group {quoted(cell[0])} …"
+            self._fade()
+            curve = epsilon_curve(self.audit, *cell, live=True)
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
         # The page draws its own brush; a range that code has set is shaded.
@@ -78,10 +83,20 @@ class EpsilonExplorer(Explorer):
         )
         self._facts.show(self._numbers(point))
         self._own.disabled = not np.isfinite(own) or at == own
-        if cell != self._drawn_for:
-            self._chart.show(epsilon_curve(self.audit, *cell, live=True))
+        if curve is not None:
+            self._chart.show(curve)
             self._drawn_for = cell
         self._range.text = self._range_words()
+        self._unfade()
+
+    def _fade(self) -> None:
+        """Fade what is still of another cell."""
+        for part in (self._facts, self._chart):
+            part.add_class(_STALE)
+
+    def _unfade(self) -> None:
+        for part in (self._facts, self._chart):
+            part.remove_class(_STALE)
 
     @property
     def selection(self) -> xr.Dataset:
