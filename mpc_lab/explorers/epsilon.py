@@ -19,6 +19,7 @@ from mpc_lab.inference.power import mde
 from mpc_lab.results.reading import settings
 from mpc_lab.results.wording import number, percent, quoted
 
+# Fades the numbers, and by the style sheet the chart that follows them.
 _STALE = "mpc-stale"
 
 
@@ -71,7 +72,7 @@ class EpsilonExplorer(Explorer):
         if cell != self._drawn_for:
             # On a long log the curve takes seconds; the page shows this while it is made.
             self._words.text = f"Computing the curve of group {quoted(cell[0])} …"
-            self._fade()
+            self._facts.add_class(_STALE)
             curve = epsilon_curve(self.audit, *cell, live=True)
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
@@ -87,16 +88,7 @@ class EpsilonExplorer(Explorer):
             self._chart.show(curve)
             self._drawn_for = cell
         self._range.text = self._range_words()
-        self._unfade()
-
-    def _fade(self) -> None:
-        """Fade what is still of another cell."""
-        for part in (self._facts, self._chart):
-            part.add_class(_STALE)
-
-    def _unfade(self) -> None:
-        for part in (self._facts, self._chart):
-            part.remove_class(_STALE)
+        self._facts.remove_class(_STALE)
 
     @property
     def selection(self) -> xr.Dataset:

@@ -128,11 +128,11 @@ def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
     explorer = shown(audit, group="1")
 
     def listened(*cell):
-        said.append((explorer._words.text, "mpc-stale" in explorer._chart._dom_classes))
+        said.append((explorer._words.text, "mpc-stale" in explorer._facts._dom_classes))
         return make(*cell)
 
     audit.curve_part = listened
     explorer.group = "2"
     assert said[0] == ("Computing the curve of group '2' …", True)
     assert "Computing" not in explorer._words.text
-    assert "mpc-stale" not in explorer._chart._dom_classes
+    assert "mpc-stale" not in explorer._facts._dom_classes
