@@ -84,6 +84,27 @@ def test_a_pool_of_no_list_is_refused():
         mpc.pool(np.array(3))
 
 
+@pytest.mark.parametrize("limit", ["x", 2.5, True, 0])
+@pytest.mark.parametrize("chart", [mpc.charts.forest, mpc.charts.ladder])
+def test_a_chart_shows_a_whole_number_of_groups(audit, chart, limit):
+    with pytest.raises(mpc.MpcError, match="limit must be a number of groups, 1 or more"):
+        chart(audit, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "match"),
+    [
+        (True, {}, "A chart is written to the path of a file, not True"),
+        ("a.png", {"scale": 1e300}, "scale must be a number above 0 and at most 20"),
+        ("a.png", {"background": 3}, "background must be a colour"),
+        ("a.png", {"background": "\0"}, "background must be a colour"),
+    ],
+)
+def test_an_odd_place_for_a_chart_is_refused(audit, path, options, match):
+    with pytest.raises(mpc.MpcError, match=match):
+        mpc.charts.save(mpc.charts.forest(audit), path, **options)
+
+
 @pytest.mark.parametrize("rule", [mpc.Boosted, mpc.Demoted])
 def test_a_boost_that_no_float_holds_is_refused(rule):
     with pytest.raises(mpc.MpcError, match="takes a finite number of score units"):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
 from mpc_lab.charts.words import labels, level_of, signed, with_interval
 from mpc_lab.errors import MpcError
@@ -56,7 +57,7 @@ def calibration(
     lines = [f"Dots: bins of rows with {level_of(audit)} interval; lines: isotonic fit"]
     lines += [] if scoring_rule == "baseline" else [f"Scores of rule {quoted(scoring_rule)}"]
     words = _title(audit, group, scoring_rule)
-    if not by_segment:
+    if not as_flag("by_segment", by_segment):
         frame = _frame(curves(audit, group, scoring_rule, None, bins, draws=0))
         chart = _layers().properties(data=frame, width=440, height=330)
         return theme.finish(chart, words, lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
+from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
 from mpc_lab.charts.curves import curve_frame, threshold_range
 from mpc_lab.charts.words import find_cell, level_of, of_rule, with_interval
@@ -55,7 +56,7 @@ def epsilon_curve(
     colour = theme.VERDICTS[cell.verdict][0]
     frame, edge = _cut(frame, cell)
     gap, pairs = _gap(frame, cell, span, colour), _pairs(frame, cell, span)
-    if live:
+    if as_flag("live", live):
         gap, pairs = _brushed(_marked(gap, frame, "gap")), _marked(pairs, frame, "pairs")
     panels = theme.stacked(gap, pairs, spacing=8)
     subtitle = _subtitle(audit, cell, frame, pairing_mode)

@@ -8,9 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mpc_lab.arguments import as_number
 from mpc_lab.charts.theme import AnyChart
 from mpc_lab.errors import MpcError
+from mpc_lab.writing import target_path
 
+_LARGEST_SCALE = 20
 _KINDS = (".png", ".svg", ".html")
 # No entry of the menu leads to a page on the network.
 _ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
@@ -54,14 +57,22 @@ def save(
     >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
     >>> path = mpc.charts.save(mpc.charts.forest(audit), "forest.svg")  # doctest: +SKIP
     """
-    file = Path(path)
+    file = target_path(path, "A chart")
     kind = file.suffix.lower()
     if kind not in _KINDS:
         raise MpcError(
             f"A chart is saved to a path that ends in {', '.join(_KINDS)}, but {file.name!r} came: "
             "name the file after one of these."
         )
+    if not 0 < as_number(scale) <= _LARGEST_SCALE:
+        raise MpcError(
+            f"scale must be a number above 0 and at most {_LARGEST_SCALE}, not {scale!r}."
+        )
     if background is not None:
+        if not isinstance(background, str) or not background.isprintable():
+            raise MpcError(
+                f"background must be a colour, such as 'white' or '#fff', not {background!r}."
+            )
         chart = chart.properties(background=background)
     if kind == ".png":
         file.write_bytes(png(chart, scale, background or "white"))

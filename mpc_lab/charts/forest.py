@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
+from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import labels, level_of, plural, with_interval
-from mpc_lab.errors import MpcError
+from mpc_lab.charts.words import groups_at_most, labels, level_of, plural, with_interval
 from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
 from mpc_lab.results.rows import check_label
 from mpc_lab.results.summary import why_not
@@ -54,8 +54,7 @@ def forest(
     -------
     altair chart
     """
-    if limit < 1:
-        raise MpcError(f"limit must be a number of groups, 1 or more, not {limit!r}.")
+    limit = groups_at_most(limit)
     parts = slices(audit)
     mode = parts[0].mode if pairing_mode is None else pairing_mode
     check_label("pairing_mode", mode, sorted({part.mode for part in parts}))
@@ -66,7 +65,9 @@ def forest(
     frame, scale = _frame(parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
     step = 18 if len(parts[0].cells) <= 60 else 14
-    layers = _layers(scale, _tolerance(audit), live).properties(width=width, height=alt.Step(step))
+    layers = _layers(scale, _tolerance(audit), as_flag("live", live)).properties(
+        width=width, height=alt.Step(step)
+    )
     subtitle = _subtitle(audit, parts, limit)
     if len(parts) == 1:
         layers = layers.properties(data=frame)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import labels, of_rule
-from mpc_lab.errors import MpcError
+from mpc_lab.charts.words import groups_at_most, labels, of_rule
 from mpc_lab.results.reading import settings
 from mpc_lab.results.rows import check_label
 from mpc_lab.results.wording import between
@@ -45,8 +44,7 @@ def ladder(
     -------
     altair.LayerChart
     """
-    if limit < 1:
-        raise MpcError(f"limit must be a number of groups, 1 or more, not {limit!r}.")
+    limit = groups_at_most(limit)
     for dim, name in (("scoring_rule", scoring_rule), ("pairing_mode", pairing_mode)):
         check_label(dim, name, audit.headline[dim].values.tolist())
     frame = _frame(audit, scoring_rule, pairing_mode, limit)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mpc_lab.arguments import as_whole
+from mpc_lab.errors import MpcError
 from mpc_lab.results.reading import Cell, settings, slices
 from mpc_lab.results.rows import check_label
 from mpc_lab.results.wording import decimals, name, noun, number, percent, quoted
@@ -45,6 +47,14 @@ def find_cell(audit: Audit, group: str, rule: str, mode: str) -> Cell:
     check_label("pairing_mode", mode, audit.headline["pairing_mode"].values.tolist())
     part = next(one for one in slices(audit) if (one.rule, one.mode) == (rule, mode))
     return next(cell for cell in part.cells if cell.group == group)
+
+
+def groups_at_most(limit: object) -> int:
+    """Accept how many groups a chart shows."""
+    found = as_whole(limit)
+    if found is None or found < 1:
+        raise MpcError(f"limit must be a number of groups, 1 or more, not {limit!r}.")
+    return found
 
 
 def level_of(audit: Audit) -> str:

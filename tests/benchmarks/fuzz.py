@@ -27,7 +27,7 @@ import fuzzing
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-SHARES = {"frames": 0.4, "files": 0.2, "lines": 0.15, "questions": 0.25}
+SHARES = {"frames": 0.35, "files": 0.3, "lines": 0.2, "questions": 0.15}
 MEMORY = 12 << 30
 SECONDS_OF_SILENCE = 600
 
