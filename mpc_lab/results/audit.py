@@ -504,7 +504,13 @@ class Audit:
         """
         _storage.save(self, path, items=items, ids=ids, key=key)
 
-    def report(self, path: str | os.PathLike[str], pairs: int = 0, covariates: Any = ()) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        pairs: int = 0,
+        covariates: Any = (),
+        progress: bool | None = None,
+    ) -> Path:
         """Write one self-contained page, which needs no network and can be printed.
 
         The finding in words, every group with its verdict, curves of flagged groups with their
@@ -521,6 +527,9 @@ class Audit:
             stand in the log. By default the page holds aggregates only.
         covariates
             Columns whose balance is shown, as of :meth:`balance`.
+        progress : bool, optional
+            Whether to show a progress bar; by default in a terminal or notebook when the work is
+            long.
 
         Returns
         -------
@@ -529,7 +538,7 @@ class Audit:
         """
         from mpc_lab.report import write
 
-        return write(self, path, pairs, covariates)
+        return write(self, path, pairs, covariates, progress)
 
     def to_json(self, curve: bool = True) -> str:
         """Return the numbers of the audit as one JSON text.
