@@ -28,7 +28,7 @@ def as_number(value: object) -> float:
     try:
         return float(found)
     except OverflowError:
-        return inf if int(found) > 0 else -inf
+        return -inf if found < 0 else inf
 
 
 def as_whole(value: object) -> int | None:
