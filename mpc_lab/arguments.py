@@ -23,7 +23,8 @@ def as_number(value: object) -> float:
     (3.0, nan, nan, -inf)
     """
     found: Any = _without_shape(value)
-    if isinstance(found, bool) or not isinstance(found, Real):
+    is_number = isinstance(found, Real) and not isinstance(found, bool)
+    if not is_number:
         return nan
     try:
         return float(found)
