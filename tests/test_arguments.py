@@ -47,6 +47,7 @@ def audit():
         ("check", {"tolerance": HUGE}, "tolerance must be a number"),
         ("check", {"inconclusive": pd.NA}, "inconclusive takes"),
         ("check", {"anytime": np.zeros(2)}, "anytime takes True or False"),
+        ("confidence_sequence", {"planned": HUGE}, "planned and tests must be counts"),
         ("to_json", {"curve": np.zeros(2)}, "curve takes True or False"),
         ("save", {"path": "a.nc", "items": pd.NA}, "items takes True or False"),
         ("save", {"path": "a.nc", "ids": True, "key": 3}, "needs a secret"),
@@ -72,6 +73,19 @@ def test_a_gap_beyond_all_squares_needs_the_fewest_queries(audit):
 def test_any_text_may_be_the_key_of_ids(audit, tmp_path):
     audit.save(tmp_path / "a.nc", ids=True, key="\ud800")
     assert mpc.load(tmp_path / "a.nc").extras["ids"].sizes["query"] == 30
+
+
+def test_rows_that_are_no_ranking_are_refused(audit, tmp_path):
+    audit.save(tmp_path / "a.nc")
+    with pytest.raises(mpc.MpcError, match=r"ranking takes an mpc.Ranking .* but str came"):
+        mpc.load(tmp_path / "a.nc", ranking="rows")
+
+
+def test_an_odd_power_or_number_of_placebos_is_refused(audit):
+    with pytest.raises(mpc.MpcError, match="power must be a probability"):
+        mpc.charts.power(audit, "1", power=np.zeros(2))
+    with pytest.raises(mpc.MpcError, match="permutations must be at least 1"):
+        mpc.charts.placebo(audit, "1", permutations="x")
 
 
 def test_a_log_of_more_queries_than_fit_is_refused():

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mpc_lab.arguments import as_number
 from mpc_lab.charts import theme
 from mpc_lab.charts.words import find_cell, plural, signed
 from mpc_lab.errors import MpcError
@@ -55,8 +56,8 @@ def placebo(
     """
     find_cell(audit, group, scoring_rule, pairing_mode)
     if found is None:
-        if permutations < 1:
-            raise MpcError(f"permutations must be at least 1, got {permutations}; try 200.")
+        if not as_number(permutations) >= 1:
+            raise MpcError(f"permutations must be at least 1, got {permutations!r}; try 200.")
         found = audit.balance(
             (), group, scoring_rule, pairing_mode, epsilon, permutations=permutations
         )

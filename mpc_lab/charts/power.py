@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from mpc_lab.arguments import as_number
 from mpc_lab.charts import theme
 from mpc_lab.charts.curves import curve_frame
 from mpc_lab.charts.words import find_cell, of_rule, signed
@@ -48,7 +49,7 @@ def power(
     """
     from mpc_lab.inference.power import mde
 
-    if not 0.5 <= power < 1:
+    if not 0.5 <= as_number(power) < 1:
         raise MpcError(
             f"power must be a probability from 0.5 to below 1, such as 0.8, not {power!r}."
         )
@@ -56,7 +57,7 @@ def power(
     level = float(settings(audit).get("level", 0.95))
     curve = curve_frame(audit, group, scoring_rule, pairing_mode)
     curve["mde"] = mde(
-        curve["std_error"].to_numpy(), curve["dof"].to_numpy(), level=level, power=power
+        curve["std_error"].to_numpy(), curve["dof"].to_numpy(), level=level, power=as_number(power)
     )
     own = audit.headline.sel(group=group, scoring_rule=scoring_rule, pairing_mode=pairing_mode)
     least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), level=level, power=power))

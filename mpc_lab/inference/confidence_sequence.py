@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 import numpy as np
 
+from mpc_lab.arguments import as_whole
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.arrays import FloatArray, IntArray, significance
 
 SMALLEST = 100
 PLANNED = 1_000
+_MOST_PLANNED = 10**15
 
 
 def confidence_sequence(
@@ -66,13 +67,14 @@ def confidence_sequence(
     >>> round(float(high), 4)
     0.0607
     """
-    if not isinstance(planned, Integral) or planned < 1 or tests < 1:
+    count = as_whole(planned)
+    if count is None or not 1 <= count <= _MOST_PLANNED or tests < 1:
         raise MpcError(
-            f"planned and tests must be counts of at least 1, got {planned} and {tests}; "
+            f"planned and tests must be counts of at least 1, got {planned!r} and {tests}; "
             "fix them before the first look."
         )
     a = significance(level) / tests
-    rho2 = (-2 * math.log(a) + math.log(1 - 2 * math.log(a))) / planned
+    rho2 = (-2 * math.log(a) + math.log(1 - 2 * math.log(a))) / count
     seen = np.where(np.asarray(queries) >= SMALLEST, queries, np.nan)
     grown = seen * rho2 + 1
     width = np.sqrt(2 * grown / (seen**2 * rho2) * np.log(np.sqrt(grown) / a))

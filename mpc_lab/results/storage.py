@@ -118,6 +118,9 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
     from mpc_lab.results.audit import Audit
 
     source = _path(path)
+    if ranking is not None and not hasattr(ranking, "fingerprint"):
+        came = type(ranking).__name__
+        raise MpcError(f"ranking takes an mpc.Ranking of the audit's rows, but {came} came.")
     sealed = _check_seal(source)
     parts = _read(source)
     attrs = parts["/"].attrs
