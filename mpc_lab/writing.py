@@ -29,10 +29,11 @@ def target_path(path: str | os.PathLike[str], what: str = "A file") -> Path:
     if "\0" in os.fspath(path) or not os.fspath(path):
         raise MpcError(f"{what} is written to the path of a file, not {os.fspath(path)!r}.")
     try:
+        os.fsencode(path)
         target = Path(path).expanduser()
         target = target.resolve() if target.is_symlink() else target
         usable = target.parent.is_dir() and (target.is_file() or not target.exists())
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, UnicodeEncodeError) as error:
         raise MpcError(f"{os.fspath(path)!r} cannot be written: {error}.") from error
     if not usable or not target.name:
         raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")

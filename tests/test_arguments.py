@@ -49,6 +49,7 @@ def audit():
         ("check", {"anytime": np.zeros(2)}, "anytime takes True or False"),
         ("confidence_sequence", {"planned": HUGE}, "planned and tests must be counts"),
         ("to_json", {"curve": np.zeros(2)}, "curve takes True or False"),
+        ("save", {"path": "\ud800"}, "cannot be written"),
         ("save", {"path": "a.nc", "items": pd.NA}, "items takes True or False"),
         ("save", {"path": "a.nc", "ids": True, "key": 3}, "needs a secret"),
     ],
