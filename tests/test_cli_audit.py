@@ -16,6 +16,7 @@ from mpc_lab.command_line.tables import neutral
 
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
 COLUMNS["group"] = "type"
+ANYTIME = ["--gate", "--anytime", "--threshold", "0.02"]
 NAMED = [word for name, column in COLUMNS.items() for word in (f"--{name}", column)]
 
 
@@ -86,6 +87,77 @@ def test_a_file_that_two_patterns_match_is_read_once(folder, expected, tmp_path)
 def test_the_gate_answers_on_a_log_whose_gap_is_known(folder, capsys, options, code, says):
     assert run(folder / "log.csv", *NAMED, "--quiet", "--gate", *options) == code
     assert says in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """A log with a gap at one look, which is none to intervals that hold at every look."""
+    path = tmp_path_factory.mktemp("brief") / "brief.csv"
+    mpc.datasets.synthetic(queries=1000).to_frame().to_csv(path, index=False)
+    return path
+
+
+def written(log, folder, *options):
+    """Return the exit code, and what was written as JSON, card and page."""
+    paths = [folder / name for name in ("a.json", "a.md", "a.html")]
+    outputs = ["--json", paths[0], "--card", paths[1], "--report", paths[2]]
+    code = run(log, *NAMED, "--quiet", *options, *outputs)
+    found, card, page = (path.read_text("utf-8") for path in paths)
+    return code, json.loads(found), card, page
+
+
+def test_a_report_is_written_whatever_the_gate_answers(brief, tmp_path, capsys):
+    options = ["--threshold", "0.02", "--gate"]
+    code, found, card, page = written(brief, tmp_path, *options)
+    assert code == found["gate"]["answer"] == 1
+    assert found["gate"]["intervals"] == "fixed"
+    assert found["gate"]["planned"] is None
+    assert page.startswith("<!doctype html>")
+    assert page.endswith("</html>\n")
+    assert "▲ undervalued" in page
+    assert "every look (" not in card + page
+    captured = capsys.readouterr()
+    assert "The audit found a gap: '1' and '2'." in captured.out
+    assert f"Written: {tmp_path / 'a.html'}" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "code", "failed", "undecided", "does", "says"),
+    [
+        ([], 0, [], ["1", "2"], "passes", "found no gap, which is not evidence"),
+        (["--tolerance", "0.001"], 2, [], ["1", "2"], "does not decide", "cannot tell whether"),
+    ],
+)
+def test_all_outputs_hold_the_decision_of_the_exit_code(
+    brief, tmp_path, capsys, tolerance, code, failed, undecided, does, says
+):
+    assert run(brief, *NAMED, "--quiet", "--gate", "--threshold", "0.02", *tolerance) == 1
+    capsys.readouterr()
+    answer, found, card, page = written(brief, tmp_path, *ANYTIME, "--planned", "3000", *tolerance)
+    assert answer == code
+    assert found["gate"] == {
+        "answer": code,
+        "failed": failed,
+        "undecided": undecided,
+        "tolerance": float(tolerance[1]) if tolerance else None,
+        "intervals": "anytime",
+        "planned": 3000,
+    }
+    first = page.split('<section id="finding">')[1].split("</section>")[0]
+    for text in (card, first):
+        assert f"The gate {does}. By intervals that are valid at every look" in text
+        assert "tightest at 3,000 queries), unlike those of the verdicts, the audit" in text
+        assert says in text
+        assert "is undervalued" in text
+        assert "audit.summary" not in text
+    out = capsys.readouterr().out
+    assert "valid at every look" in out
+    assert says in out
+
+
+def test_anytime_is_planned_for_1000_queries_unless_told(brief, capsys):
+    assert run(brief, *NAMED, *ANYTIME, "--quiet", "--json", "-") == 0
+    assert json.loads(capsys.readouterr().out)["gate"]["planned"] == 1000
 
 
 def test_a_log_without_a_gap_passes_the_gate(frame, tmp_path, capsys):
@@ -266,6 +338,11 @@ def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, sa
         (["log.csv", *NAMED, "--report", "no/where.html"], "--report: "),
         (["log.csv", *NAMED, "--anytime"], "add --gate"),
         (["log.csv", *NAMED, "--gate", "--planned", "9"], "add --anytime"),
+        (["log.csv", *NAMED, "--planned", "0"], "add --gate"),
+        (["log.csv", *NAMED, *ANYTIME, "--planned", "0"], "1 or more, not 0"),
+        (["log.csv", *NAMED, *ANYTIME, "--planned", "-5"], "1 or more, not -5"),
+        (["log.csv", *NAMED, "--json", "-", "--csv", "-"], "Only one of --json and --csv can be"),
+        (["log.csv", *NAMED, "--csv", "-", "--card", "-"], "Only one of --csv and --card can be"),
         (["log.csv", *NAMED, "--gate", "--anytime"], "fixed before the first look"),
         (["log.csv", *NAMED, "--missing", "drop", "--group-sep", ""], "group_sep"),
     ],

@@ -31,6 +31,7 @@ _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
 # A path of "-" prints these instead.
 _PRINTED = ("json", "csv", "card")
+_PLANNED = 1000
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,8 +55,9 @@ def _run(given: dict[str, Any]) -> int:
     paths = find_files(given["files"])
     _check_outputs(given, paths)
     result = _audit(paths, given)
-    answer, sentence = _gate(result, given) if given.get("gate") else (0, "")
-    _write(result, given)
+    planned = given.get("planned", _PLANNED) if given.get("anytime") else None
+    answer, sentence = _gate(result, planned) if given.get("gate") else (0, "")
+    _write(result, given, planned)
     to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
     if not given.get("quiet"):
         show(result, error=to_stdout)
@@ -66,11 +68,13 @@ def _run(given: dict[str, Any]) -> int:
 
 def _check_gate(given: dict[str, Any]) -> None:
     if not given.get("gate"):
-        for name in ("anytime", "planned"):
-            if given.get(name):
+        for name, said in (("anytime", given.get("anytime")), ("planned", "planned" in given)):
+            if said:
                 raise MpcError(f"--{name} says how the gate decides: add --gate.")
-    elif given.get("planned") is not None and not given.get("anytime"):
+    elif "planned" in given and not given.get("anytime"):
         raise MpcError("--planned belongs to the intervals of --anytime: add --anytime.")
+    if given.get("planned", _PLANNED) < 1:
+        raise MpcError(f"--planned takes a number of queries, 1 or more, not {given['planned']}.")
     if given.get("anytime") and not isinstance(given.get("threshold"), float):
         raise MpcError(
             "--anytime needs a threshold that was fixed before the first look: give --threshold a "
@@ -80,6 +84,10 @@ def _check_gate(given: dict[str, Any]) -> None:
 
 def _check_outputs(given: dict[str, Any], inputs: list[Path]) -> None:
     """Refuse a hopeless path before the work, not after it."""
+    printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
+    if len(printed) > 1:
+        listed = " and ".join(printed)
+        raise MpcError(f'Only one of {listed} can be "-", which prints it: give the rest a file.')
     taken = {path.resolve(): "a log that is read" for path in inputs}
     for name in _OUTPUTS:
         if name not in given or (name in _PRINTED and given[name] == _STDOUT):
@@ -205,26 +213,26 @@ def _audit(paths: list[Path], given: dict[str, Any]) -> Audit:
     return audit(ranking, **chosen)
 
 
-def _gate(result: Audit, given: dict[str, Any]) -> tuple[int, str]:
+def _gate(result: Audit, planned: int | None) -> tuple[int, str]:
     from mpc_lab.results.gate import decide, explain
 
-    planned = (given.get("planned") or 1000) if given.get("anytime") else None
     decision = decide(result, planned=planned)
     return decision.answer, explain(result, decision)
 
 
-def _write(result: Audit, given: dict[str, Any]) -> None:
-    """Write whatever was asked for, and say where it is."""
+def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
+    """Write whatever was asked for, with the gate as it was decided, and say where it is."""
     made = []
     if "save" in given:
         result.save(given["save"])
         made.append("save")
     if "report" in given:
         shown = _shows_progress(given)
-        result.report(given["report"], pairs=given.get("pairs", 0), progress=shown)
+        pairs = given.get("pairs", 0)
+        result.report(given["report"], pairs=pairs, progress=shown, planned=planned)
         made.append("report")
     if "json" in given:
-        _put(given["json"], result.to_json() + "\n", "JSON")
+        _put(given["json"], result.to_json(planned=planned) + "\n", "JSON")
         made.append("json")
     if "csv" in given:
         from mpc_lab.command_line.tables import to_csv
@@ -232,7 +240,7 @@ def _write(result: Audit, given: dict[str, Any]) -> None:
         _put(given["csv"], to_csv(result), "CSV")
         made.append("csv")
     if "card" in given:
-        _put(given["card"], result.model_card(), "A model card")
+        _put(given["card"], result.model_card(planned=planned), "A model card")
         made.append("card")
     for name in made:
         if given[name] != _STDOUT:

@@ -36,11 +36,14 @@ class Context:
         Pairs to show of each group looked at closely.
     covariates
         As of :meth:`mpc_lab.Audit.balance`.
+    gate : str
+        What a gate says that was decided by other intervals than the verdicts; else empty.
     """
 
     audit: Audit
     pairs: int = 0
     covariates: Any = ()
+    gate: str = ""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @cached_property

@@ -30,7 +30,7 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def to_json(audit: Audit, curve: bool = True) -> str:
+def to_json(audit: Audit, curve: bool = True, planned: int | None = None) -> str:
     """Return the numbers of an audit as one JSON text; see :meth:`mpc_lab.Audit.to_json`."""
     words = reading(audit)
     whole: dict[str, Any] = {
@@ -42,7 +42,7 @@ def to_json(audit: Audit, curve: bool = True) -> str:
             "compared": words.compared,
             "cautions": words.cautions,
         },
-        "gate": _gate(audit),
+        "gate": _gate(audit, planned),
         "settings": options_of(audit),
         "data": data_facts(audit),
         "versions": versions(audit),
@@ -56,17 +56,22 @@ def to_json(audit: Audit, curve: bool = True) -> str:
     return json.dumps(_safe(whole), allow_nan=False)
 
 
-def _gate(audit: Audit) -> dict[str, Any] | None:
+def _gate(audit: Audit, planned: int | None) -> dict[str, Any] | None:
     """Return what the gate says; nothing for an audit that holds no sums to ask."""
     try:
-        found = decide(audit)
+        found = decide(audit, planned=planned)
     except MpcError:
+        # Whoever asks for a confidence sequence is told why there is none.
+        if planned is not None:
+            raise
         return None
     return {
         "answer": found.answer,
         "failed": list(found.failed),
         "undecided": list(found.undecided),
         "tolerance": found.tolerance,
+        "intervals": "fixed" if found.planned is None else "anytime",
+        "planned": found.planned,
     }
 
 

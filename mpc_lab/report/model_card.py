@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpc_lab.report.facts import data_facts, options_of, versions
 from mpc_lab.report.markdown import table, words
+from mpc_lab.results.gate import state
 from mpc_lab.results.reading import Cell, slices
 from mpc_lab.results.summary import reading
 from mpc_lab.results.wording import decimals, name, number, percent
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 _ROWS = 40
 
 
-def model_card(audit: Audit) -> str:
+def model_card(audit: Audit, planned: int | None = None) -> str:
     """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
     found, part, options = reading(audit), slices(audit)[0], options_of(audit)
+    gate = state(audit, planned)
     level = percent(float(options.get("level", 0.95)))
     adjusted = "" if options.get("adjust") == "none" else "adjusted "
     shown = part.cells[:_ROWS]
@@ -32,7 +34,7 @@ def model_card(audit: Audit) -> str:
         "the same or just above. The gap is the mean difference of their outcomes: above 0, items "
         "of the group did better than the items ranked just above them.",
         "",
-        *_bullets(found.findings),
+        *_bullets([*found.findings, *([gate] if gate else [])]),
         "",
         table(heads, [_row(cell) for cell in shown]),
         "",

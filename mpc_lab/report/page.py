@@ -17,6 +17,7 @@ from mpc_lab.report.context import Context
 from mpc_lab.report.figures import script
 from mpc_lab.report.html import paragraphs, words
 from mpc_lab.report.sections import SECTIONS
+from mpc_lab.results.gate import state
 from mpc_lab.results.wording import quoted
 from mpc_lab.writing import target_path, write_text
 
@@ -36,6 +37,7 @@ def write(
     pairs: int = 0,
     covariates: Any = (),
     progress: bool | None = None,
+    planned: int | None = None,
 ) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
     if isinstance(pairs, bool) or not isinstance(pairs, Integral):
@@ -47,12 +49,19 @@ def write(
         )
     # A hopeless path is refused before the work.
     target_path(path, "A report")
-    return write_text(path, page(audit, int(pairs), covariates, progress), "A report")
+    made = page(audit, int(pairs), covariates, progress, planned)
+    return write_text(path, made, "A report")
 
 
-def page(audit: Audit, pairs: int = 0, covariates: Any = (), progress: bool | None = False) -> str:
+def page(
+    audit: Audit,
+    pairs: int = 0,
+    covariates: Any = (),
+    progress: bool | None = False,
+    planned: int | None = None,
+) -> str:
     """Return the report of an audit as one HTML text."""
-    context = Context(audit, pairs, covariates)
+    context = Context(audit, pairs, covariates, state(audit, planned))
     bodies = []
     with Progress(progress, unit="section") as bar:
         done = bar("writing the report", len(SECTIONS))

@@ -510,6 +510,8 @@ class Audit:
         pairs: int = 0,
         covariates: Any = (),
         progress: bool | None = None,
+        *,
+        planned: int | None = None,
     ) -> Path:
         """Write one self-contained page, which needs no network and can be printed.
 
@@ -530,6 +532,9 @@ class Audit:
         progress : bool, optional
             Whether to show a progress bar; by default in a terminal or notebook when the work is
             long.
+        planned : int, optional
+            Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
+            queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
 
         Returns
         -------
@@ -538,9 +543,9 @@ class Audit:
         """
         from mpc_lab.report import write
 
-        return write(self, path, pairs, covariates, progress)
+        return write(self, path, pairs, covariates, progress, planned)
 
-    def to_json(self, curve: bool = True) -> str:
+    def to_json(self, curve: bool = True, *, planned: int | None = None) -> str:
         """Return the numbers of the audit as one JSON text.
 
         ``mpc_lab.report.schema()`` is the JSON Schema that it keeps to.
@@ -549,16 +554,26 @@ class Audit:
         ----------
         curve : bool
             Whether to put in the curve over ε.
+        planned : int, optional
+            Decide ``gate`` by :meth:`confidence_sequence`, tightest at so many queries, as
+            :meth:`check` does with ``anytime=True``. The cells stay as they are.
         """
         from mpc_lab.report import to_json
 
-        return to_json(self, as_flag("curve", curve))
+        return to_json(self, as_flag("curve", curve), planned)
 
-    def model_card(self) -> str:
-        """Return a section for a model card, in Markdown."""
+    def model_card(self, *, planned: int | None = None) -> str:
+        """Return a section for a model card, in Markdown.
+
+        Parameters
+        ----------
+        planned : int, optional
+            Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
+            queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
+        """
         from mpc_lab.report import model_card
 
-        return model_card(self)
+        return model_card(self, planned)
 
     def explore(self, **start: Any) -> Any:
         """Explore the audit in a notebook: sliders, charts and the pairs themselves.

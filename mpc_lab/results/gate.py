@@ -41,12 +41,15 @@ class Decision:
         The groups that fail, and those that are neither inside nor outside.
     tolerance : float or None
         What it was decided by.
+    planned : int or None
+        Where it was decided by a confidence sequence, the queries at which that is tightest.
     """
 
     answer: int
     failed: tuple[str, ...]
     undecided: tuple[str, ...]
     tolerance: float | None
+    planned: int | None = None
 
 
 def check(
@@ -70,22 +73,53 @@ def check(
 
 
 def explain(audit: Audit, found: Decision) -> str:
-    """Return a decision in one sentence."""
+    """Return a decision in one sentence, which says where it rests on a confidence sequence."""
+    said = f"audit {_said(audit, found)}"
+    if found.answer == 2:
+        what = "why" if found.tolerance is None else "what is missing"
+        said += f"; audit.summary() says {what}"
+    return f"{_basis(found)} {said}."
+
+
+def state(audit: Audit, planned: int | None) -> str:
+    """Return what a document says of a gate beside its verdicts.
+
+    Parameters
+    ----------
+    audit : Audit
+    planned : int, optional
+        As of :func:`decide`; for None the text is empty, for then the verdicts say it all.
+    """
+    if planned is None:
+        return ""
+    found = decide(audit, planned=planned)
+    does = ("passes", "fails", "does not decide")[found.answer]
+    return f"The gate {does}. {_basis(found)} audit {_said(audit, found)}."
+
+
+def _basis(found: Decision) -> str:
+    """Begin a sentence about a decision: the verdicts may differ from that of a sequence."""
+    if found.planned is None:
+        return "The"
+    return (
+        "By intervals that are valid at every look (a confidence sequence, tightest at "
+        f"{found.planned:,} queries), unlike those of the verdicts, the"
+    )
+
+
+def _said(audit: Audit, found: Decision) -> str:
     if found.answer == 1:
         named = listing([quoted(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
-        return f"The audit found {what}: {named}{_where(audit)}."
+        return f"found {what}: {named}{_where(audit)}"
     if found.answer == 2 and found.tolerance is None:
-        return "The audit could estimate no group, so it says nothing; audit.summary() says why."
+        return "could estimate no group, so it says nothing"
     if found.answer == 2:
         named = listing([quoted(group) for group in found.undecided])
-        return (
-            f"The audit cannot tell whether the gap is within the tolerance: {named}"
-            f"{_where(audit)}; audit.summary() says what is missing."
-        )
+        return f"cannot tell whether the gap is within the tolerance: {named}{_where(audit)}"
     if found.tolerance is None:
-        return "The audit found no gap, which is not evidence that there is none."
-    return f"The audit found every gap within the tolerance of {found.tolerance:g}{_where(audit)}."
+        return "found no gap, which is not evidence that there is none"
+    return f"found every gap within the tolerance of {found.tolerance:g}{_where(audit)}"
 
 
 def decide(
@@ -125,7 +159,8 @@ def decide(
         answer = 2
     fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
     open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
-    return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance)
+    looks = None if planned is None else int(planned)
+    return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance, looks)
 
 
 def _judged(audit: Audit, level: float, tolerance: float | None) -> dict[str, Any]:

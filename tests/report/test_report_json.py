@@ -25,6 +25,29 @@ def test_the_twin_of_an_audit_keeps_to_the_schema(audit, validator):
     validator.validate(json.loads(audit.to_json(curve=False)))
 
 
+def test_a_gate_by_a_confidence_sequence_keeps_to_the_schema(validator):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=1000), threshold=0.02, progress=False)
+    found = json.loads(audit.to_json(planned=3000))
+    validator.validate(found)
+    assert (found["gate"]["answer"], found["gate"]["intervals"]) == (0, "anytime")
+    assert json.loads(audit.to_json())["gate"]["answer"] == 1
+    # A text of before there was a choice still keeps to it.
+    del found["gate"]["intervals"], found["gate"]["planned"]
+    validator.validate(found)
+
+
+def test_a_confidence_sequence_that_there_is_none_of_is_an_error(tmp_path):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=1000), progress=False)
+    for make in (
+        lambda: audit.to_json(planned=3000),
+        lambda: audit.model_card(planned=3000),
+        lambda: audit.report(tmp_path / "a.html", planned=3000),
+    ):
+        with pytest.raises(mpc.MpcError, match="fixed in advance"):
+            make()
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_rule_mode_and_odd_cell_keeps_to_the_schema(validator):
     log = {
         "q": np.repeat(np.arange(150), 6),

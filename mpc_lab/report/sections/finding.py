@@ -48,6 +48,7 @@ def finding(context: Context) -> str:
     pieces = [
         paragraphs(findings[:_LEAD], "lead"),
         paragraphs(findings[_LEAD:]),
+        paragraphs([context.gate] if context.gate else [], "lead"),
         _facts(context),
         paragraphs(found.others),
         paragraphs(found.cautions, "warn"),
