@@ -19,9 +19,10 @@ import numpy as np
 from mpc_lab.engines.chunked import ChunkedSource, Parts
 from mpc_lab.engines.cutting import BadRows, Cut, cut
 from mpc_lab.engines.duck_checks import check_one_per_query, explain
+from mpc_lab.engines.duck_files import open_files
 from mpc_lab.engines.duck_fits import fits_of_all
 from mpc_lab.engines.duck_rows import DuckRows, Labels
-from mpc_lab.engines.duck_table import connect, open_files
+from mpc_lab.engines.duck_table import connect
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.files import Files
 from mpc_lab.engines.limits import Limits

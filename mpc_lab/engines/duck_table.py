@@ -1,4 +1,4 @@
-"""Files as a table that DuckDB can ask for columns by their true names."""
+"""A table that DuckDB can ask for columns by their true names, and the database that holds it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpc_lab.engines.files import Files
 from mpc_lab.engines.limits import Limits
 from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.ranking import ColumnNames
 
 _NUMBERS = re.compile(
     r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|\"NULL\")"
 )
+_NO_LABEL = re.compile(r"\]$|^(STRUCT|MAP|UNION|INTERVAL)")
 _NARROW = re.compile(r"U?(TINY|SMALL)INT|U?INTEGER")
+# The words of a CSV.
+_NO_NUMBER = "'', 'NA', 'N/A', 'NaN', 'nan', 'null', 'NULL', 'None', '<NA>'"
+_TRUE, _FALSE = "'True', 'true', 'TRUE'", "'False', 'false', 'FALSE'"
 _FLOATS = ("FLOAT", "DOUBLE")
 _WHOLE = re.compile(r"U?(TINY|SMALL|BIG)INT|U?INTEGER|DATE|TIMESTAMP.*|BOOLEAN")
 
@@ -37,11 +39,14 @@ class DuckTable:
         The true names of its columns.
     types : tuple of str
         Their types, as DuckDB calls them.
+    written : bool
+        Whether every column is the text that stands in a CSV, and what it means is up to us.
     """
 
     sql: str
     names: tuple[str, ...]
     types: tuple[str, ...]
+    written: bool = False
 
     @property
     def numbered(self) -> str:
@@ -63,6 +68,11 @@ class DuckTable:
     def label(self, name: Hashable, role: str = "") -> str:
         """Return a column of labels or ids; NaN is null."""
         column = f"c{self.place(name, role)}"
+        if _NO_LABEL.search(self.type(name)):
+            raise MpcError(
+                f"The {role} column {name!r} must hold values that can be compared and hashed, but "
+                f"it holds {self.type(name)}: convert them to text or whole numbers."
+            )
         if self.type(name) in _FLOATS:
             return f"(CASE WHEN isnan({column}) THEN NULL ELSE {column} END)"
         return column
@@ -70,6 +80,8 @@ class DuckTable:
     def number(self, name: Hashable, role: str) -> str:
         """Return a column of numbers, as float64."""
         kind = self.type(name, role)
+        if self.written:
+            return self._number_written(name, role)
         if not _NUMBERS.fullmatch(kind):
             held = "text" if kind == "VARCHAR" else kind
             raise MpcError(
@@ -87,12 +99,37 @@ class DuckTable:
 
     def truth(self, name: Hashable) -> str:
         """Return a boolean column."""
+        if self.written:
+            return self._truth_written(name)
         if self.type(name, "group") not in ("BOOLEAN", '"NULL"'):
             raise MpcError(
                 f"A list of group columns must name boolean columns, but {name!r} is not boolean: "
                 f"convert it, or give a column of labels by its name alone, as in group={name!r}."
             )
         return f"c{self.place(name)}"
+
+    def _number_written(self, name: Hashable, role: str) -> str:
+        column = f"c{self.place(name)}"
+        what = as_text(f"The {role} column {name!r} must hold numbers, but it has ")
+        # DuckDB takes 1_000 for a number.
+        number = (
+            f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
+        )
+        return (
+            f"(CASE WHEN {column} IS NULL OR {column} IN ({_NO_NUMBER}) THEN NULL "
+            f"WHEN {column} IN ({_TRUE}) THEN 1.0 WHEN {column} IN ({_FALSE}) THEN 0.0 "
+            f"ELSE coalesce({number}, error({what} || {column})::DOUBLE) END)"
+        )
+
+    def _truth_written(self, name: Hashable) -> str:
+        column = f"c{self.place(name, 'group')}"
+        what = as_text(f"Column {name!r} must hold true and false, or 1 and 0, but it has ")
+        return (
+            f"(CASE WHEN {column} IS NULL THEN NULL "
+            f"WHEN {column} IN ({_TRUE}, '1', '1.0') THEN true "
+            f"WHEN {column} IN ({_FALSE}, '0', '0.0') THEN false "
+            f"ELSE error({what} || {column})::BOOLEAN END)"
+        )
 
     def sorts_quickly(self, name: Hashable) -> bool:
         """Tell whether the column itself is a good key; long texts go by their hash first."""
@@ -126,92 +163,24 @@ def connect(limits: Limits, folder: Path | None) -> Iterator[Any]:
             f"A file could not be read or written: {_first_line(error)}; check the files of the "
             "log and the room in the spill= folder."
         ) from error
+    except duckdb.InterruptException as error:
+        raise KeyboardInterrupt from error
+    except duckdb.InvalidInputException as error:
+        said = _first_line(error).removeprefix("Invalid Input Error: ")
+        raise MpcError(f"The log could not be read: {said}.") from error
     except duckdb.Error as error:
         raise MpcError(f"The log could not be read: {_first_line(error)}.") from error
+    except RuntimeError as error:
+        # What a reader of rows says of Ctrl-C.
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _first_line(error: Exception) -> str:
-    lines = str(error).strip().split("\n")
-    # Of a field in a CSV that is not what it should be, the third line says what it is.
-    said = [lines[0], *(line for line in lines[1:4] if line.startswith("Error when converting"))]
-    return ": ".join(line.rstrip(".") for line in said)
+    return str(error).strip().split("\n")[0].rstrip(".")
 
 
-def open_files(connection: Any, files: Files, columns: ColumnNames) -> DuckTable:
-    """Return the table that files make."""
-    if files.kind == "feather":
-        return _open_feather(connection, files)
-    listed = f"[{', '.join(map(_text, files.paths))}]"
-    if files.kind == "csv":
-        return _open_csv(connection, listed, columns)
-    names, types = _described(connection, f"read_parquet({listed})")
-    true = _parquet_names(files.paths[0])
-    names[: len(true)] = true  # what follows are columns that folder names stand for
-    return _table(f"read_parquet({listed})", names, types)
-
-
-def _open_csv(connection: Any, listed: str, columns: ColumnNames) -> DuckTable:
-    """Return the table of CSV files; the first rows alone do not say how columns are read.
-
-    Ids and labels are the text that stands there, so that 007 is not 7 in a later row, and a number
-    may have a fraction for the first time far down.
-    """
-    found = dict(zip(*_described(connection, f"read_csv({listed})"), strict=True))
-    read_as = {name: _read_as(name, kind, columns) for name, kind in found.items()}
-    types = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in read_as.items() if kind)
-    relation = f"read_csv({listed}, types={{{types}}})" if types else f"read_csv({listed})"
-    return _table(relation, list(found), [read_as[name] or kind for name, kind in found.items()])
-
-
-def _read_as(name: str, kind: str, columns: ColumnNames) -> str:
-    """Return the type that a column of a CSV is read as, nothing where the first rows tell."""
-    if name in columns.numbers:  # a position may be an id as well
-        return "DOUBLE" if _NUMBERS.fullmatch(kind) else ""
-    if name in columns.labels:
-        return "VARCHAR"
-    flags = columns.group if isinstance(columns.group, tuple) else ()
-    return "BOOLEAN" if name in flags and kind == "BIGINT" else ""  # of 0 and 1
-
-
-def _described(connection: Any, relation: str) -> tuple[list[str], list[str]]:
-    """Return the names of the columns and their types."""
-    found = connection.sql(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    return [row[0] for row in found], [row[1] for row in found]
-
-
-def _text(words: str) -> str:
+def as_text(words: str) -> str:
+    """Return words as SQL writes them."""
     return "'" + words.replace("'", "''") + "'"
-
-
-def _open_feather(connection: Any, files: Files) -> DuckTable:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    try:
-        rows = ds.dataset(list(files.paths), format="feather")
-    except (pa.ArrowException, OSError) as error:
-        raise MpcError(f"{files.paths[0]!r} cannot be read as Feather: {error}.") from error
-    connection.register("feather_files", rows)
-    found = connection.sql("DESCRIBE SELECT * FROM feather_files").fetchall()
-    return _table("feather_files", rows.schema.names, [row[1] for row in found])
-
-
-def _parquet_names(path: str) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return list(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError) as error:
-        raise MpcError(f"{path!r} cannot be read as Parquet: {error}.") from error
-
-
-def _table(relation: str, names: list[str], types: list[str]) -> DuckTable:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise MpcError(
-            f"Column names must differ, but {', '.join(map(repr, repeated))} occurs more than "
-            "once: rename them."
-        )
-    aliases = ", ".join(f"c{number}" for number in range(len(names)))
-    return DuckTable(f"{relation} AS log({aliases})", tuple(names), tuple(types))

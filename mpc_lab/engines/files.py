@@ -67,7 +67,7 @@ def find_files(data: Any) -> Files:
 def _expanded(path: str) -> Iterator[str]:
     whole = os.path.expanduser(path)
     if os.path.isdir(whole):
-        found = sorted(str(file) for file in Path(whole).rglob("*") if _suffix(str(file)))
+        found = sorted(str(file) for file in Path(whole).rglob("*") if _is_data(file, whole))
     elif os.path.exists(whole):
         found = [whole]
     else:
@@ -78,6 +78,12 @@ def _expanded(path: str) -> Iterator[str]:
             'pattern such as "logs/*.parquet", or a folder of such files.'
         )
     yield from found
+
+
+def _is_data(file: Path, folder: str) -> bool:
+    """Tell whether a file of a folder is part of the log: not what is hidden or being written."""
+    inside = file.relative_to(folder).parts
+    return bool(_suffix(str(file))) and not any(part.startswith(("_", ".")) for part in inside)
 
 
 def _suffix(path: str) -> str:

@@ -27,8 +27,9 @@ _TYPES: dict[str, Any] = {"outcome": np.float64, "item": np.int64}
 @contextmanager
 def spill_folder(spill: str | os.PathLike[str] | None) -> Iterator[Path]:
     """Make a folder of our own inside the one for spilling, and remove it at the end."""
-    if spill is not None and not os.path.isdir(spill):
-        raise MpcError(f"spill must be a folder that exists, but {os.fspath(spill)!r} is none.")
+    known = spill is None or isinstance(spill, str | os.PathLike)
+    if not known or (spill is not None and not os.path.isdir(spill)):
+        raise MpcError(f"spill must be a folder that exists, but {str(spill)!r} is none.")
     try:
         made = Path(tempfile.mkdtemp(prefix="mpc_lab-", dir=spill))
     except OSError as error:
