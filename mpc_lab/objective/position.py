@@ -261,14 +261,31 @@ def position_sensitivity(
 
 
 def _flip(theta: float, slope: float, v_dd: float, v_dl: float, v_ll: float, t: float) -> float:
-    coefficients = [
-        slope**2 - t**2 * v_ll,
-        2 * (theta * slope - t**2 * v_dl),
-        theta**2 - t**2 * v_dd,
-    ]
-    roots = np.roots(coefficients)
-    real = [float(root.real) for root in roots if root.imag == 0 and root.real > -1]
+    coefficients = np.array(
+        [
+            slope**2 - t**2 * v_ll,
+            2 * (theta * slope - t**2 * v_dl),
+            theta**2 - t**2 * v_dd,
+        ]
+    )
+    real = [root for root in _real_roots(coefficients) if root > -1]
     return min(real, key=abs, default=float("nan"))
+
+
+def _real_roots(coefficients: FloatArray) -> list[float]:
+    """Return the finite real roots of a quadratic, whose coefficients may differ by any factor."""
+    largest = float(np.abs(coefficients).max())
+    if not (0 < largest < np.inf):
+        return []
+    a, b, c = (float(value) for value in coefficients / largest)
+    inside = b * b - 4 * a * c
+    if inside < 0:
+        return []
+    # Of the two signs of the root the one that does not cancel; the other follows from c.
+    q = -(b + np.copysign(np.sqrt(inside), b)) / 2
+    with np.errstate(all="ignore"):
+        roots = [float(np.divide(q, a)), float(np.divide(c, q))]
+    return [root for root in roots if np.isfinite(root)]
 
 
 def queries_at(at: IntArray, query: IntArray, n: int) -> IntArray:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import defaultdict
 
 import numpy as np
@@ -12,6 +13,7 @@ from strategies import STEP, boolean_ranking, logs, ranking_of
 
 import mpc_lab as mpc
 from mpc_lab.objective.position import (
+    _real_roots,
     by_position,
     pair_table,
     position_sensitivity,
@@ -188,3 +190,21 @@ def test_the_critical_value_is_that_of_t_with_effective_queries():
 def test_an_unknown_mode_names_the_near_match():
     with pytest.raises(mpc.MpcError, match="Did you mean 'matched'"):
         pair_table(lower_items_win(3), "g", 0.05, mode="match")
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "roots"),
+    [
+        ((1.0, -3.0, 2.0), [1.0, 2.0]),
+        ((0.0, 2.0, -4.0), [2.0]),
+        ((5e-324, 1e300, -1e300), [1.0]),
+        ((1e-300, 1e300, 0.0), [0.0]),
+        ((1.0, 0.0, 1.0), []),
+        ((0.0, 0.0, 0.0), []),
+    ],
+)
+def test_roots_of_any_size_are_found_without_a_warning(coefficients, roots):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = sorted(_real_roots(np.array(coefficients)))
+    assert found == pytest.approx(roots)
