@@ -29,6 +29,16 @@ def check_columns(frame: Any, spec: Spec) -> None:
             raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")
 
 
+def unreadable(error: Exception, why: str = "") -> MpcError:
+    """Return what is said of a part of a log that its frame could not deliver."""
+    lines = str(error).strip().splitlines()
+    why = why or ": ".join([type(error).__name__, *lines[:1]])
+    return MpcError(
+        f"Every part of the log must be readable, but one could not be read ({why}): look for a "
+        "damaged or missing file, or an error in the code that makes the frame."
+    )
+
+
 def spec_of(frame: Any, spec: Spec, plan: Plan) -> Spec:
     """Return how partitions are read for a plan, whose rules may name further columns."""
     columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]

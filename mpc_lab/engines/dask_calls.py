@@ -2,8 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from mpc_lab.engines.cluster_logs import unreadable
+from mpc_lab.errors import MpcError
+
+# What happens to a cluster and not to a log.
+_NOT_OF_THE_LOG = (MpcError, MemoryError, TimeoutError, ConnectionError)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Say of any error of the code that makes the partitions that a part could not be read."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, _NOT_OF_THE_LOG) or _is_of_the_cluster(error):
+            raise
+        raise unreadable(error) from error
+
+
+@contextmanager
+def reading_again() -> Iterator[None]:
+    """Do the same where rows are read only if a worker was lost: other errors are not theirs."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, _NOT_OF_THE_LOG) or _is_of_the_cluster(error):
+            raise
+        raise unreadable(error) from error
+
+
+def _is_of_the_cluster(error: Exception) -> bool:
+    """Tell whether Dask itself speaks, of a worker that died or of a job that was cancelled."""
+    return type(error).__module__.split(".")[0] in ("distributed", "concurrent", "asyncio")
 
 
 def later(function: Any, *, parts: int | None = None) -> Callable[..., Any]:
@@ -28,6 +62,16 @@ def persist(asked: Sequence[Any]) -> list[Any]:
 
     dask: Any = base
     return list(dask.persist(*asked))
+
+
+@contextmanager
+def as_they_are() -> Iterator[None]:
+    """Keep Dask from writing objects as text, which the lists of groups would not survive."""
+    from dask import config
+
+    chosen: Any = config
+    with chosen.set({"dataframe.convert-string": False}):
+        yield
 
 
 def client() -> Any:

@@ -20,7 +20,17 @@ from mpc_lab.engines.cluster_logs import (
     spans,
     spec_of,
 )
-from mpc_lab.engines.dask_calls import client, compute, each_done, later, persist
+from mpc_lab.engines.dask_calls import (
+    as_they_are,
+    client,
+    compute,
+    each_done,
+    later,
+    persist,
+    reading,
+    reading_again,
+)
+from mpc_lab.engines.dtypes import settle
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.parts import Part
@@ -56,15 +66,19 @@ class DaskLog:
         need_extra("dask", "A Dask frame")
         self.frame, self.spec = frame, Spec(columns, drop)
         check_columns(frame, self.spec)
-        wanted = frame[self.spec.needed].to_delayed()
-        found = compute([later(find_groups)(part, self.spec) for part in wanted])
+        with reading():
+            shared, declared = later(self.spec), frame[self.spec.needed]._meta
+            wanted = frame[self.spec.needed].to_delayed()
+            found = compute([later(_groups)(part, declared, shared) for part in wanted])
         groups = tuple(sorted({group for part in found for group in part}))
         self.known = Facts(columns, groups)
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Read and sort every partition where it lies; what that holds is let go at the end."""
-        pieces, counts = self._whole(spec_of(self.frame, self.spec, plan))
+        spec = spec_of(self.frame, self.spec, plan)
+        with reading():
+            pieces, counts = self._whole(spec)
         cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
         check_rows(counts)
         items = cluster.collect(_names, "counting items")
@@ -77,13 +91,15 @@ class DaskLog:
         The tasks that read the pieces say themselves which queries they hold: another pass over
         the frame might see other partitions.
         """
+        frame = self.frame[spec.needed]
         numbered = [
-            later(_numbered)(part, number)
-            for number, part in enumerate(self.frame[spec.needed].to_delayed())
+            later(_numbered)(part, frame._meta, spec, number)
+            for number, part in enumerate(frame.to_delayed())
         ]
         pieces, counts = _read(numbered, spec)
         if spans([piece.units for piece in counts]):
-            pieces, counts = _read(_shuffled(self.frame, numbered, spec), spec)
+            meta = _numbered(frame._meta, frame._meta, spec, 0)
+            pieces, counts = _read(_shuffled(numbered, meta, spec), spec)
         check_units(counts)
         return pieces, counts
 
@@ -130,10 +146,12 @@ class DaskCluster:
     def _computed(self, asked: list[Any], label: str) -> list[Any]:
         here = client()
         if here is None or self.progress is None:
-            return compute(asked)
+            with reading_again():
+                return compute(asked)
         futures = here.compute(asked)
         each_done(futures, self.progress(label, len(futures)))
-        return list(here.gather(futures))
+        with reading_again():
+            return list(here.gather(futures))
 
 
 def _call(task: Callable[[Any], Any], part: Any) -> Any:
@@ -147,19 +165,24 @@ def _sum(parts: list[Any]) -> Any:
     return total
 
 
-def _numbered(frame: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Write down the order of the rows, which a shuffle loses."""
-    return frame.assign(**{ORDER: (number << 40) + np.arange(len(frame))})
+def _groups(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec) -> tuple[str, ...]:
+    return find_groups(settle(frame, declared, spec), spec)
 
 
-def _shuffled(frame: Any, numbered: list[Any], spec: Spec) -> list[Any]:
+def _numbered(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec, number: int) -> pd.DataFrame:
+    """Settle the types, and write down the order of the rows, which a shuffle loses."""
+    settled = settle(frame, declared, spec)
+    return settled.assign(**{ORDER: (number << 40) + np.arange(len(frame))})
+
+
+def _shuffled(numbered: list[Any], meta: pd.DataFrame, spec: Spec) -> list[Any]:
     """Bring the rows of a unit, or of a query, into one partition."""
     import dask.dataframe as dd
 
     columns = spec.columns
     key = columns.query if columns.unit is None else columns.unit
-    meta = _numbered(frame[spec.needed]._meta, 0)
-    whole = dd.from_delayed(numbered, meta=meta, verify_meta=False)
+    with as_they_are():
+        whole = dd.from_delayed(numbered, meta=meta, verify_meta=False)
     # Left to itself, Dask looks for any client, also where another scheduler was chosen.
     method = "tasks" if client() is None else "p2p"
     on = list(key) if isinstance(key, tuple) else key

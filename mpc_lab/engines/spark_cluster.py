@@ -19,6 +19,7 @@ from mpc_lab.engines.cluster_logs import (
     check_units,
     facts_of,
     spec_of,
+    unreadable,
 )
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
@@ -38,6 +39,7 @@ Chunk = TypeVar("Chunk")
 _ROWS_AT_ONCE = 1 << 18
 _ANSWER = "bucket int, payload binary"
 _TREE_ABOVE = 64  # so many sums are added by the driver
+_UNREAD = "[FAILED_READ_FILE"
 
 
 class SparkLog:
@@ -128,11 +130,23 @@ def _answers(rows: Any, job: Callable[..., Any], *, add: bool = False) -> list[A
     answers = rows.mapInArrow(partial(_pickled, job), _ANSWER)
     if add and rows.rdd.getNumPartitions() > _TREE_ABOVE:
         answers = answers.repartition(_TREE_ABOVE // 4).mapInArrow(_added, _ANSWER)
-    found = [pickle.loads(row.payload) for row in answers.collect()]
+    found = [pickle.loads(row.payload) for row in _collected(answers)]
     for answer in found:
         if isinstance(answer, MpcError):
             raise answer
     return found
+
+
+def _collected(answers: Any) -> list[Any]:
+    """Return the rows of the answers, or say that Spark could not read a file."""
+    try:
+        return list(answers.collect())
+    except Exception as error:
+        # Its class depends on how the session is reached; the mark of the error does not.
+        said = [line for line in str(error).splitlines() if _UNREAD in line]
+        if not said:
+            raise
+        raise unreadable(error, said[0][said[0].index(_UNREAD) :].strip()) from error
 
 
 def _pickled(job: Callable[..., Any], batches: Iterator[Any]) -> Iterator[Any]:

@@ -57,6 +57,17 @@ def test_bad_rows_are_refused(how, said, spark):
         mpc.audit(_rows(spark, random_log(1)), **given)
 
 
+def test_an_unreadable_file_is_named(spark, tmp_path):
+    frame = random_log(1)[["query", "score", "outcome", *BOOLEANS]]
+    for number in range(2):
+        frame[number::2].to_parquet(tmp_path / f"{number}.parquet")
+    rows = spark.read.parquet(str(tmp_path))
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(mpc.MpcError, match=r"one could not be read \(.*1\.parquet") as caught:
+        mpc.audit(rows, **COLUMNS, group=BOOLEANS, progress=False)
+    assert caught.value.__cause__ is not None
+
+
 def test_a_sorted_partition_is_cut_where_a_query_begins(monkeypatch):
     import pyarrow as pa
 
