@@ -59,7 +59,7 @@ def main() -> int:
     audit = mpc.audit(ranking, progress=False)
     wall, worked = time.perf_counter() - wall, time.process_time() - worked
     pairs = audit.headline.n_pairs.values
-    print(f"one query of {options.rows:,} rows, 20 groups, items {options.items}; {described()}")
+    print(f"one query of {options.rows:,} rows, 20 groups, items {options.items}; {described()}\n")
     print(
         f"{pairs.min():,} to {pairs.max():,} pairs a group, {worked:.1f} s of processors, dyads "
         f"taken once: {bool(audit.attrs['dyads_once'])}\n"

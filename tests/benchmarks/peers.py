@@ -123,7 +123,7 @@ def main() -> int:
         seconds, found = least_of(1, lambda ask=ask: ask(frame))
         assert abs(found - value) < 0.01, (name, found, value)
         table.append((f"NDCG by {name} / ours", seconds / objective, None))
-    print(f"{size:,} rows; {described('pandas', 'polars', 'duckdb', 'pyfixest')}")
+    print(f"{size:,} rows; {described('pandas', 'polars', 'duckdb', 'pyfixest')}\n")
     print(f"audit of 20 groups × 50 ε: {auditing:.2f} s\n")
     return 0 if report(table) else 1
 

@@ -110,7 +110,7 @@ def main() -> int:
         ranking = build(frame)
         longer, _ = least_of(3, lambda: mpc.audit(ranking, **how))
         rows.append(("audit of 10,000,000 rows / of 1,000,000", longer / auditing, 12.0))
-    print(f"1,000,000 rows, one thread; {described('numpy', 'pandas', 'polars', 'duckdb')}")
+    print(f"1,000,000 rows, one thread; {described('numpy', 'pandas', 'polars', 'duckdb')}\n")
     print(f"np.lexsort of 1,000,000 rows: {sort:.2f} s\n")
     return 0 if report(rows) else 1
 

@@ -44,7 +44,7 @@ def main() -> int:
     query, union = sweep(False), sweep(True)
     mpc.audit(ranking, epsilon=grid, cluster="union", progress=False)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"1,000,000 rows, one thread; {described('numpy', 'numba')}")
+    print(f"1,000,000 rows, one thread; {described('numpy', 'numba')}\n")
     print(f"query-only sweep: {query:.2f} s\n")
     held = report(
         [
