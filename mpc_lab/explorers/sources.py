@@ -141,7 +141,9 @@ def _with_ids_as_text(frame: pd.DataFrame, read: Callable[..., pd.DataFrame]) ->
         # Bytes of a fixed width make no object for each cell: as fast as reading the numbers.
         texts = read(dtype="S24", usecols=numbers, keep_default_na=False, skipinitialspace=True)
         for at, place in enumerate(numbers):
-            if _changes(texts.iloc[:, at].to_numpy(), frame.iloc[:, place].to_numpy()):
+            # Older pandas makes objects of them all the same.
+            written = texts.iloc[:, at].to_numpy().astype("S24")
+            if _changes(written, frame.iloc[:, place].to_numpy()):
                 changed.append(place)
     if changed:
         texts = read(dtype=str, usecols=changed, keep_default_na=False, na_values=[""])
