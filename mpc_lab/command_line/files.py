@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpc_lab.engines.files import FALSE, NO_NUMBER, ONE, TRUE, ZERO
 from mpc_lab.errors import MpcError, near_match
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _ARROW = (".parquet", ".pq", ".feather", ".arrow")
 _KINDS = (
     "CSV (.csv, .tsv, also .gz, .bz2, .xz), Parquet (.parquet, .pq) or Feather (.feather, .arrow)"
 )
-_NOT_A_NUMBER = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"]
 _WILD = "*?["
 _ROWS_AT_ONCE = 500_000
 
@@ -215,7 +215,7 @@ def _text(path: Path, columns: Columns) -> pd.DataFrame:
         dtype=dict.fromkeys([*ids, *others], str),
         # "NA" may be a country; only an empty field is no label.
         keep_default_na=False,
-        na_values={name: [""] if name in ids else _NOT_A_NUMBER for name in columns.all},
+        na_values={name: [""] if name in ids else list(NO_NUMBER) for name in columns.all},
         chunksize=_ROWS_AT_ONCE,
     ) as parts:
         frame: pd.DataFrame = pd.concat(
@@ -244,8 +244,7 @@ def _check_number(path: Path, frame: pd.DataFrame, name: str) -> None:
 
 
 def _flags(path: Path, column: pd.Series[Any]) -> pd.Series[Any]:
-    known = {"True": True, "true": True, "TRUE": True, "1": True, "1.0": True}
-    known |= {"False": False, "false": False, "FALSE": False, "0": False, "0.0": False}
+    known = {**dict.fromkeys((*TRUE, *ONE), True), **dict.fromkeys((*FALSE, *ZERO), False)}
     texts = column.astype(str)
     wrong = column.notna() & ~texts.isin(list(known))
     if wrong.any():

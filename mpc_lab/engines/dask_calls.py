@@ -14,22 +14,18 @@ _NOT_OF_THE_LOG = (MpcError, MemoryError, TimeoutError, ConnectionError)
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Say of any error of the code that makes the partitions that a part could not be read."""
+def reading(blamed: type[Exception] = Exception) -> Iterator[None]:
+    """Say of an error of the code that makes the partitions that a part could not be read.
+
+    Parameters
+    ----------
+    blamed : type
+        Which errors are theirs: all at first; ``OSError`` where rows are read again only if a
+        worker was lost.
+    """
     try:
         yield
-    except Exception as error:
-        if isinstance(error, _NOT_OF_THE_LOG) or _is_of_the_cluster(error):
-            raise
-        raise unreadable(error) from error
-
-
-@contextmanager
-def reading_again() -> Iterator[None]:
-    """Do the same where rows are read only if a worker was lost: other errors are not theirs."""
-    try:
-        yield
-    except OSError as error:
+    except blamed as error:
         if isinstance(error, _NOT_OF_THE_LOG) or _is_of_the_cluster(error):
             raise
         raise unreadable(error) from error

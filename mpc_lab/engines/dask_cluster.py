@@ -28,7 +28,6 @@ from mpc_lab.engines.dask_calls import (
     later,
     persist,
     reading,
-    reading_again,
 )
 from mpc_lab.engines.dtypes import settle
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
@@ -146,11 +145,11 @@ class DaskCluster:
     def _computed(self, asked: list[Any], label: str) -> list[Any]:
         here = client()
         if here is None or self.progress is None:
-            with reading_again():
+            with reading(OSError):
                 return compute(asked)
         futures = here.compute(asked)
         each_done(futures, self.progress(label, len(futures)))
-        with reading_again():
+        with reading(OSError):
             return list(here.gather(futures))
 
 

@@ -32,7 +32,7 @@ def _open_csv(connection: Any, files: Files) -> DuckTable:
 
     Left to itself DuckDB guesses from the first rows what separates, quotes and types the others.
     """
-    separators = {"\t" if ".tsv" in Path(path).name.lower() else "," for path in files.paths}
+    separators = {_separator(path) for path in files.paths}
     if len(separators) > 1:
         raise MpcError("The files of a log must be of one kind, but csv, tsv came: name one kind.")
     how = "all_varchar=true, header=true, skip=0, quote='\"', escape='\"', comment='', nullstr=''"
@@ -53,13 +53,16 @@ def _header(path: str, count: int) -> list[str]:
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     if path.lower().endswith(".zst"):
         return []
-    separator = "\t" if ".tsv" in Path(path).name.lower() else ","
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=separator), [])
+            names = next(csv.reader(file, delimiter=_separator(path)), [])
     except (OSError, UnicodeError, csv.Error):
         return []
     return names if len(names) == count else []
+
+
+def _separator(path: str) -> str:
+    return "\t" if ".tsv" in Path(path).name.lower() else ","
 
 
 # -- Parquet and Feather ---------------------------------------------------------------------
@@ -72,7 +75,7 @@ def _open_parquet(connection: Any, files: Files, columns: ColumnNames) -> DuckTa
     own = list(schemas[0].names)
     # The name of a folder, such as day=1, stands for a column unless the files have it themselves.
     keys = {part.split("=")[0] for path in files.paths for part in Path(path).parts if "=" in part}
-    folders = "false" if keys & set(own) else "true" if keys else "false"
+    folders = "true" if keys and keys.isdisjoint(own) else "false"
     _check_alike(files, schemas, columns)
     unlike = any(not schema.equals(schemas[0]) for schema in schemas)
     how = f"hive_partitioning={folders}, union_by_name={'true' if unlike else 'false'}"

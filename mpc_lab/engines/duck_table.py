@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpc_lab.engines.files import FALSE, NO_NUMBER, ONE, TRUE, ZERO
 from mpc_lab.engines.limits import Limits
 from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError, near_match
@@ -18,9 +19,6 @@ _NUMBERS = re.compile(
 )
 _NO_LABEL = re.compile(r"\]$|^(STRUCT|MAP|UNION|INTERVAL)")
 _NARROW = re.compile(r"U?(TINY|SMALL)INT|U?INTEGER")
-# The words of a CSV.
-_NO_NUMBER = "'', 'NA', 'N/A', 'NaN', 'nan', 'null', 'NULL', 'None', '<NA>'"
-_TRUE, _FALSE = "'True', 'true', 'TRUE'", "'False', 'false', 'FALSE'"
 _FLOATS = ("FLOAT", "DOUBLE")
 _WHOLE = re.compile(r"U?(TINY|SMALL|BIG)INT|U?INTEGER|DATE|TIMESTAMP.*|BOOLEAN")
 
@@ -116,8 +114,8 @@ class DuckTable:
             f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
         )
         return (
-            f"(CASE WHEN {column} IS NULL OR {column} IN ({_NO_NUMBER}) THEN NULL "
-            f"WHEN {column} IN ({_TRUE}) THEN 1.0 WHEN {column} IN ({_FALSE}) THEN 0.0 "
+            f"(CASE WHEN {column} IS NULL OR {column} IN {NO_NUMBER} THEN NULL "
+            f"WHEN {column} IN {TRUE} THEN 1.0 WHEN {column} IN {FALSE} THEN 0.0 "
             f"ELSE coalesce({number}, error({what} || {column})::DOUBLE) END)"
         )
 
@@ -126,8 +124,8 @@ class DuckTable:
         what = as_text(f"Column {name!r} must hold true and false, or 1 and 0, but it has ")
         return (
             f"(CASE WHEN {column} IS NULL THEN NULL "
-            f"WHEN {column} IN ({_TRUE}, '1', '1.0') THEN true "
-            f"WHEN {column} IN ({_FALSE}, '0', '0.0') THEN false "
+            f"WHEN {column} IN {(*TRUE, *ONE)} THEN true "
+            f"WHEN {column} IN {(*FALSE, *ZERO)} THEN false "
             f"ELSE error({what} || {column})::BOOLEAN END)"
         )
 

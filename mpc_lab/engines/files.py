@@ -23,6 +23,11 @@ _KINDS = {
     ".arrow": "feather",
 }
 
+# The words of a CSV, whoever reads it; as tuples they are SQL too.
+NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+TRUE, FALSE = ("True", "true", "TRUE"), ("False", "false", "FALSE")
+ONE, ZERO = ("1", "1.0"), ("0", "0.0")
+
 
 @dataclass(frozen=True)
 class Files:
