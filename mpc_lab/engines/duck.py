@@ -19,10 +19,10 @@ import numpy as np
 from mpc_lab.engines.chunked import ChunkedSource, Parts
 from mpc_lab.engines.cutting import BadRows, Cut, cut
 from mpc_lab.engines.duck_checks import check_one_per_query, explain
+from mpc_lab.engines.duck_database import Database, connect
 from mpc_lab.engines.duck_files import open_files
 from mpc_lab.engines.duck_fits import fits_of_all
 from mpc_lab.engines.duck_rows import DuckRows, Labels
-from mpc_lab.engines.duck_table import connect
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.files import Files
 from mpc_lab.engines.limits import Limits
@@ -41,7 +41,6 @@ from mpc_lab.scoring import Boosted, Calibrated, Column
 if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
 
-_BATCH = 122_880  # what DuckDB gives whatever is asked for
 _BYTES_IN_A_ROW = 128  # of a chunk, with the copies that a pass makes
 
 
@@ -74,14 +73,14 @@ class DuckLog:
         self.files, self.columns, self.drop = files, columns, drop
         self.limits, self.spill = limits, spill
         self.stamp = files.stamp()
-        with spill_folder(spill) as folder, connect(limits, folder) as connection:
-            rows = self._rows(connection)
-            self.labels: Labels = rows.labels(connection)
+        with spill_folder(spill) as folder, connect(limits, folder) as database:
+            rows = self._rows(database)
+            self.labels: Labels = rows.labels(database)
         self.known = Facts(columns, self.labels.membership.groups)
 
-    def _rows(self, connection: Any) -> DuckRows:
+    def _rows(self, database: Database) -> DuckRows:
         return DuckRows(
-            open_files(connection, self.files, self.columns), self.columns, drop=self.drop
+            open_files(database, self.files, self.columns), self.columns, drop=self.drop
         )
 
     @contextmanager
@@ -92,16 +91,16 @@ class DuckLog:
                 "The files of the log have changed since they were first read: run the audit again."
             )
         with spill_folder(self.spill) as folder:
-            with connect(self.limits, folder) as connection:
-                rows = self._rows(connection)
+            with connect(self.limits, folder) as database:
+                rows = self._rows(database)
                 for role in ("unit", "segment"):
                     if getattr(self.columns, role) is not None:
-                        check_one_per_query(connection, rows, role)
-                spool, n_items = self._sorted(connection, rows, plan, folder)
-                dropped = self._dropped(connection, rows, spool.n_rows)
+                        check_one_per_query(database, rows, role)
+                spool, n_items = self._sorted(database, rows, plan, folder)
+                dropped = self._dropped(database, rows, spool.n_rows)
                 fits = None
                 if any(isinstance(rule, Calibrated) for rule in plan.scoring_rules):
-                    fits = fits_of_all(connection, rows, self.labels, plan.groups)
+                    fits = fits_of_all(database, rows, self.labels, plan.groups)
             facts = replace(
                 self.known,
                 n_rows=spool.n_rows,
@@ -116,37 +115,35 @@ class DuckLog:
             yield ChunkedSource(parts, plan.groups, facts, partial(_fit, fits))
 
     def _sorted(
-        self, connection: Any, rows: DuckRows, plan: Plan, folder: Path
+        self, database: Database, rows: DuckRows, plan: Plan, folder: Path
     ) -> tuple[Spool, int]:
         """Sort the rows and write them to disk; return them and how many items there are."""
         extra = tuple(
             dict.fromkeys(str(rule.name) for rule in plan.scoring_rules if isinstance(rule, Column))
         )
         asked = _Asked(rows, extra, in_order="adjacent" in plan.swept_modes)
-        n_items = asked.number_items(connection)
-        masks, join = rows.masks(connection, self.labels, plan.groups)
+        n_items = asked.number_items(database)
+        masks, join = rows.masks(database, self.labels, plan.groups)
         n_words = max(1, -(-len(plan.groups) // 64))
         positions = self.columns.position is not None
         spool = Spool(folder, n_words, extra, positions)
         listed = ListChecks(n_items, positions)
-        reader = connection.sql(asked.sql(masks, join)).to_arrow_reader(_BATCH)
         at_once = self.limits.rows_at_once(_BYTES_IN_A_ROW + 8 * n_words)
         try:
-            for chunk in cut(reader, asked.keys, asked.unit_keys, at_once):
-                spool.append(_checked(chunk, listed, extra), chunk.starts, chunk.units)
+            with database.batches(asked.sql(masks, join)) as batches:
+                for chunk in cut(batches, asked.keys, asked.unit_keys, at_once):
+                    spool.append(_checked(chunk, listed, extra), chunk.starts, chunk.units)
         except BadRows:
-            reader.close()
-            raise explain(connection, rows, extra) from None
+            raise explain(database, rows, extra) from None
         finally:
-            reader.close()  # frees what it spilled
             spool.close()
         if not spool.n_rows:
-            n_rows = _count(connection, rows)
+            n_rows = _count(database, rows)
             raise checks.nothing_left(n_rows) if n_rows else checks.no_rows()
         return spool, n_items
 
-    def _dropped(self, connection: Any, rows: DuckRows, n_rows: int) -> int:
-        return _count(connection, rows) - n_rows if self.drop else 0
+    def _dropped(self, database: Database, rows: DuckRows, n_rows: int) -> int:
+        return _count(database, rows) - n_rows if self.drop else 0
 
 
 class _Asked:
@@ -183,15 +180,15 @@ class _Asked:
         if "tie" in self.plain:
             self.order.append("tie")
 
-    def number_items(self, connection: Any) -> int:
+    def number_items(self, database: Database) -> int:
         """Give every item a number, and return how many there are."""
         if self.rows.columns.item is None:
             return 0
-        connection.sql(
+        database.do(
             "CREATE TEMP TABLE items AS SELECT item, row_number() OVER () - 1 AS code FROM "
             f"(SELECT DISTINCT {self.rows.id('item')} AS item FROM {self.rows.kept})"
         )
-        return int(connection.sql("SELECT count(item) FROM items").fetchall()[0][0])
+        return int(database.rows("SELECT count(item) FROM items")[0][0])
 
     def sql(self, masks: str, join: str) -> str:
         """Return the question, given the masks of groups and the join they need."""
@@ -229,8 +226,8 @@ def _checked(chunk: Cut, listed: ListChecks, extra: tuple[str, ...]) -> dict[str
     return columns
 
 
-def _count(connection: Any, rows: DuckRows) -> int:
-    return int(connection.sql(f"SELECT count(*) FROM {rows.table.sql}").fetchall()[0][0])
+def _count(database: Database, rows: DuckRows) -> int:
+    return int(database.rows(f"SELECT count(*) FROM {rows.table.sql}")[0][0])
 
 
 def _score_std(parts: Parts, n_rows: int) -> float:

@@ -9,25 +9,26 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
+from mpc_lab.engines.duck_database import Database
 from mpc_lab.engines.duck_table import DuckTable, as_text
 from mpc_lab.engines.files import Files
 from mpc_lab.errors import MpcError
 from mpc_lab.ranking import ColumnNames
 
 
-def open_files(connection: Any, files: Files, columns: ColumnNames) -> DuckTable:
+def open_files(database: Database, files: Files, columns: ColumnNames) -> DuckTable:
     """Return the table that files make."""
     if files.kind == "csv":
-        return _open_csv(connection, files)
+        return _open_csv(database, files)
     if files.kind == "feather":
-        return _open_feather(connection, files, columns)
-    return _open_parquet(connection, files, columns)
+        return _open_feather(database, files, columns)
+    return _open_parquet(database, files, columns)
 
 
 # -- CSV -------------------------------------------------------------------------------------
 
 
-def _open_csv(connection: Any, files: Files) -> DuckTable:
+def _open_csv(database: Database, files: Files) -> DuckTable:
     """Return the table of CSV files, every column as the text that stands there.
 
     Left to itself DuckDB guesses from the first rows what separates, quotes and types the others.
@@ -40,7 +41,7 @@ def _open_csv(connection: Any, files: Files) -> DuckTable:
         f"read_csv({_listed(files)}, delim={as_text(separators.pop())}, {how}, "
         "hive_partitioning=false)"
     )
-    names, types = _described(connection, relation)
+    names, types = _described(database, relation)
     true = _header(files.paths[0], len(names))
     return _table(relation, true or names, types, written=True)
 
@@ -68,7 +69,7 @@ def _separator(path: str) -> str:
 # -- Parquet and Feather ---------------------------------------------------------------------
 
 
-def _open_parquet(connection: Any, files: Files, columns: ColumnNames) -> DuckTable:
+def _open_parquet(database: Database, files: Files, columns: ColumnNames) -> DuckTable:
     import pyarrow.parquet as pq
 
     schemas = _schemas(files, pq.read_schema, "Parquet")
@@ -80,12 +81,12 @@ def _open_parquet(connection: Any, files: Files, columns: ColumnNames) -> DuckTa
     unlike = any(not schema.equals(schemas[0]) for schema in schemas)
     how = f"hive_partitioning={folders}, union_by_name={'true' if unlike else 'false'}"
     relation = f"read_parquet({_listed(files)}, {how})"
-    names, types = _described(connection, relation)
+    names, types = _described(database, relation)
     names[: len(own)] = own  # what follows are columns of later files, or of folders
     return _table(relation, names, types)
 
 
-def _open_feather(connection: Any, files: Files, columns: ColumnNames) -> DuckTable:
+def _open_feather(database: Database, files: Files, columns: ColumnNames) -> DuckTable:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -100,8 +101,8 @@ def _open_feather(connection: Any, files: Files, columns: ColumnNames) -> DuckTa
         rows = ds.dataset(list(files.paths), format="feather", schema=unified)
     except (pa.ArrowException, OSError) as error:
         raise MpcError(f"{files.paths[0]!r} cannot be read as Feather: {error}.") from error
-    connection.register("feather_files", rows)
-    _, types = _described(connection, "feather_files")
+    database.register("feather_files", rows)
+    _, types = _described(database, "feather_files")
     return _table("feather_files", rows.schema.names, types)
 
 
@@ -165,9 +166,9 @@ def _listed(files: Files) -> str:
     return f"[{', '.join(map(as_text, paths))}]"
 
 
-def _described(connection: Any, relation: str) -> tuple[list[str], list[str]]:
+def _described(database: Database, relation: str) -> tuple[list[str], list[str]]:
     """Return the names of the columns and their types."""
-    found = connection.sql(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    found = database.rows(f"DESCRIBE SELECT * FROM {relation}")
     return [row[0] for row in found], [row[1] for row in found]
 
 

@@ -7,40 +7,41 @@ from typing import Any
 
 import numpy as np
 
+from mpc_lab.engines.duck_database import Database
 from mpc_lab.engines.duck_rows import DuckRows, Labels
 from mpc_lab.engines.fits import levels
 from mpc_lab.pairing.arrays import Floats
 from mpc_lab.scoring.calibrated import Pool, Steps
 
-_BATCH = 122_880
 _ROWS_AT_ONCE = 1 << 20
 
 
 def fits_of_all(
-    connection: Any, rows: DuckRows, labels: Labels, groups: tuple[str, ...]
+    database: Database, rows: DuckRows, labels: Labels, groups: tuple[str, ...]
 ) -> list[tuple[Steps, Steps]]:
     """Fit the outcome on the score inside and outside every group, in one sort for all."""
-    masks, join = rows.masks(connection, labels, groups)
+    masks, join = rows.masks(database, labels, groups)
     kept = f" WHERE {rows.complete}" if rows.drop else ""
-    reader = connection.sql(
+    question = (
         f"SELECT {rows.number('score')} AS score, {rows.number('outcome')} AS outcome, {masks} "
         f"FROM {rows.table.sql} {join}{kept} ORDER BY score"
-    ).to_arrow_reader(_BATCH)
+    )
     pools = [(Pool(), Pool()) for _ in groups]
-    for score, outcome, words in _whole_levels(reader):
-        for group, (inside, outside) in enumerate(pools):
-            bit = np.uint64(1) << np.uint64(group % 64)
-            member = words[group // 64] & bit != 0
-            inside.add(*levels(score, outcome, member))
-            outside.add(*levels(score, outcome, ~member))
+    with database.batches(question) as batches:
+        for score, outcome, words in _whole_levels(batches):
+            for group, (inside, outside) in enumerate(pools):
+                bit = np.uint64(1) << np.uint64(group % 64)
+                member = words[group // 64] & bit != 0
+                inside.add(*levels(score, outcome, member))
+                outside.add(*levels(score, outcome, ~member))
     return [(inside.steps(), outside.steps()) for inside, outside in pools]
 
 
-def _whole_levels(reader: Any) -> Iterator[tuple[Floats, Floats, list[Any]]]:
+def _whole_levels(batches: Iterator[Any]) -> Iterator[tuple[Floats, Floats, list[Any]]]:
     """Yield rows in the order of scores, no score in two parts."""
     held: list[list[Any]] = []
     n_held = 0
-    for batch in reader:
+    for batch in batches:
         if not batch.num_rows:
             continue
         held.append([column.to_numpy(zero_copy_only=False) for column in batch.columns])

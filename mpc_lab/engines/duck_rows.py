@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc_lab.engines.duck_database import Database
 from mpc_lab.engines.duck_table import DuckTable
 from mpc_lab.pairing.log import select_groups
 from mpc_lab.ranking import ColumnNames, group_index
@@ -77,7 +78,7 @@ class DuckRows:
         """The table with the rows that are kept."""
         return f"{self.table.sql}{f' WHERE {self.complete}' if self.drop else ''}"
 
-    def labels(self, connection: Any) -> Labels:
+    def labels(self, database: Database) -> Labels:
         """Find the groups: names of boolean columns, or the distinct labels of a column."""
         columns = self.columns
         if isinstance(columns.group, tuple):
@@ -86,12 +87,12 @@ class DuckRows:
             label_names(columns.group, "The list of group columns")
             return Labels(None, found)
         column = f"c{self.table.place(columns.group)}"
-        distinct = connection.sql(f"SELECT DISTINCT {column} FROM {self.kept}").to_arrow_table()
+        distinct = database.table(f"SELECT DISTINCT {column} FROM {self.kept}")
         distinct = distinct.rename_columns([str(columns.group)])
         found = read_groups(open_table(distinct), columns.group, columns.group_sep)
         return Labels(distinct.column(0), found)
 
-    def masks(self, connection: Any, labels: Labels, groups: tuple[str, ...]) -> tuple[str, str]:
+    def masks(self, database: Database, labels: Labels, groups: tuple[str, ...]) -> tuple[str, str]:
         """Return the masks of groups, as mask0, mask1, …, and the join they need."""
         everything = labels.membership.groups
         chosen = np.array([group_index(everything, group) for group in groups], dtype=np.int64)
@@ -103,7 +104,7 @@ class DuckRows:
 
         table = {"label": labels.column}
         table |= {f"mask{word}": pa.array(mask) for word, mask in enumerate(masks)}
-        connection.register("labels", pa.table(table))
+        database.register("labels", pa.table(table))
         words = ", ".join(
             f"coalesce(labels.mask{word}, 0)::{_wide_enough(len(groups) - 64 * word)} AS mask{word}"
             for word in range(len(masks))

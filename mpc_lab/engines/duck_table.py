@@ -1,17 +1,12 @@
-"""A table that DuckDB can ask for columns by their true names, and the database that holds it."""
+"""A table that DuckDB can ask for columns by their true names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from mpc_lab.engines.files import FALSE, NO_NUMBER, ONE, TRUE, ZERO
-from mpc_lab.engines.limits import Limits
-from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError, near_match
 
 _NUMBERS = re.compile(
@@ -132,51 +127,6 @@ class DuckTable:
     def sorts_quickly(self, name: Hashable) -> bool:
         """Tell whether the column itself is a good key; long texts go by their hash first."""
         return bool(_WHOLE.fullmatch(self.type(name)))
-
-
-@contextmanager
-def connect(limits: Limits, folder: Path | None) -> Iterator[Any]:
-    """Open a database in memory that spills to a folder; its errors become ours."""
-    import duckdb
-
-    config: dict[str, Any] = {
-        "threads": n_threads(),
-        "memory_limit": f"{limits.sorting // 10**6}MB",
-    }
-    if folder is not None:
-        config["temp_directory"] = str(folder)
-    try:
-        connection = duckdb.connect(":memory:", config=config)
-        try:
-            yield connection
-        finally:
-            connection.close()
-    except duckdb.OutOfMemoryException as error:
-        raise MpcError(
-            f"The log could not be sorted in the memory and the room on disk there is: "
-            f"{_first_line(error)}; allow more memory=, or give a spill= folder with more room."
-        ) from error
-    except duckdb.IOException as error:
-        raise MpcError(
-            f"A file could not be read or written: {_first_line(error)}; check the files of the "
-            "log and the room in the spill= folder."
-        ) from error
-    except duckdb.InterruptException as error:
-        raise KeyboardInterrupt from error
-    except duckdb.InvalidInputException as error:
-        said = _first_line(error).removeprefix("Invalid Input Error: ")
-        raise MpcError(f"The log could not be read: {said}.") from error
-    except duckdb.Error as error:
-        raise MpcError(f"The log could not be read: {_first_line(error)}.") from error
-    except RuntimeError as error:
-        # What a reader of rows says of Ctrl-C.
-        if "interrupted" not in str(error):
-            raise
-        raise KeyboardInterrupt from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
 
 
 def as_text(words: str) -> str:

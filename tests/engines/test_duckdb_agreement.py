@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +7,6 @@ from agreeing import BOOLEANS, COLUMNS, MODES, RULES, assert_agree, random_log
 
 import mpc_lab as mpc
 from mpc_lab.engines import limits
-from mpc_lab.engines.duck_table import connect
 
 
 @pytest.fixture
@@ -328,9 +326,3 @@ def test_what_is_no_folder_is_refused_as_spill(tmp_path):
     random_log(20).to_parquet(tmp_path / "log.parquet")
     with pytest.raises(mpc.MpcError, match="spill must be a folder"):
         mpc.audit(tmp_path / "log.parquet", **COLUMNS, group=BOOLEANS, spill=123)
-
-
-@pytest.mark.parametrize("error", [RuntimeError("Query interrupted"), duckdb.InterruptException()])
-def test_an_interrupted_query_is_ctrl_c(error):
-    with pytest.raises(KeyboardInterrupt), connect(limits.as_limits("1GB"), None):
-        raise error

@@ -1,4 +1,4 @@
-"""Ctrl-C is seen while kernels run, and leaves no half-written file."""
+"""Ctrl-C is seen while kernels and DuckDB run, and leaves no half-written file."""
 
 from __future__ import annotations
 
@@ -159,3 +159,28 @@ def test_an_interrupted_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
         audit.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["audit.nc"]
+
+
+BIG = 60_000_000  # rows; some ten seconds
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda database, rows: list(database.batches(rows).__enter__()),
+        lambda database, rows: database.rows(f"SELECT max(place) FROM ({rows})"),
+        lambda database, rows: database.table(f"SELECT * FROM ({rows}) LIMIT 1 OFFSET 50000000"),
+        lambda database, rows: database.do(f"CREATE TEMP TABLE sorted AS {rows}"),
+    ],
+    ids=["batches", "rows", "table", "do"],
+)
+def test_a_database_is_left_while_it_sorts(tmp_path, ask):
+    pytest.importorskip("duckdb")
+    from mpc_lab.engines.duck_database import connect
+    from mpc_lab.engines.limits import as_limits
+
+    rows = f"SELECT row_number() OVER (ORDER BY hash(i)) AS place, i FROM range({BIG}) t(i)"
+    with connect(as_limits("1GB"), tmp_path) as database:
+        assert seconds_until_stopped(lambda: ask(database, rows)) < 1
+        assert database.rows("SELECT 1") == [(1,)]  # and it is still there
+    assert list(tmp_path.iterdir()) == []
