@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +12,7 @@ from mpc_lab.engines.dtypes import settle
 from mpc_lab.engines.pieces import Spec
 from mpc_lab.ranking.names import column_names
 
+dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.needs_dask
 
 HOW = {**COLUMNS, "group": BOOLEANS, "progress": False}

@@ -50,6 +50,14 @@ def seconds_until_stopped(work):
     return time.monotonic() - pressed[0]
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Hear Ctrl-C also where tests were started in the background of a shell, which does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def log():
     spin(np.ones(1, dtype=np.uint8), 1, np.ones(1))

@@ -6,9 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from execute import NOTEBOOKS
-
 ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "notebooks"
 EXTRAS = ["duckdb", "files", "lab"]  # what the notebooks use
 README = (ROOT / "README.md").read_text("utf-8")
 BADGE = re.compile(r"\(https://mybinder\.org/v2/gh/[\w-]+/[\w-]+/HEAD\?urlpath=lab/tree/([^)]+)\)")
