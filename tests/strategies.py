@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Log
 
@@ -13,6 +15,14 @@ import mpc_lab as mpc
 
 STEP = 2.0**-10  # sums and differences of such scores are exact
 GRID = [0.0, STEP, 2.5 * STEP, 7 * STEP, 1.0]  # from ties on; on gaps and between them
+
+
+def calmly(examples: int) -> settings:
+    """Return settings that try so many examples, a third of them outside of CI."""
+    tried = examples if os.environ.get("CI") else -(-examples // 3)
+    return settings(deadline=None, max_examples=tried, suppress_health_check=[HealthCheck.too_slow])
+
+
 AWKWARD = np.random.default_rng(20).normal(size=9).tolist()  # their differences round
 OUTCOMES = {
     "integers": list(range(6)),

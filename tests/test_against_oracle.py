@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import oracle
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import Log
-from strategies import GRID, STEP, boolean_ranking, logs, ranking_of
+from strategies import GRID, STEP, boolean_ranking, calmly, logs, ranking_of
 
 import mpc_lab as mpc
 
@@ -20,8 +20,7 @@ CELL = ("group", "scoring_rule", "pairing_mode")
 COUNTS = ("n_pairs", "n_queries", "n_items")
 NUMBERS = ("std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 
-calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-many, some, few = (settings(calm, max_examples=number) for number in (100, 50, 20))
+many, some, few = map(calmly, (100, 50, 20))
 
 rules = st.one_of(
     st.sampled_from([0.01, 0.07, 0.3, 0.5, 0.55, 1.0]).map(lambda p: ("quantile", p)),

@@ -68,3 +68,21 @@ def test_a_misspelt_requirement_stops_the_run(run):
     result = run(MPC_LAB_REQUIRE="dta")
     assert result.returncode == 4
     assert "got dta" in result.stderr
+
+
+SHARING = """
+import pathlib
+import pytest
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("number", range(6))
+def test_number(number, worker_id):
+    pathlib.Path(__file__).with_name(f"{worker_id}.seen").touch()
+"""
+
+
+def test_tests_that_share_a_browser_stay_on_one_worker(tmp_path):
+    (tmp_path / "test_sharing.py").write_text(SHARING)
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", str(tmp_path)]
+    subprocess.run([*command, "-p", "no:cacheprovider"], check=True, capture_output=True)
+    assert len(list(tmp_path.glob("*.seen"))) == 1

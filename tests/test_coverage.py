@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.interval_coverage import EPSILONS, covered, truth
 
+pytestmark = pytest.mark.xdist_group("coverage")  # one simulation for all tests
 REPETITIONS = 120
 
 

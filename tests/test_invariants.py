@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import MODES, Log
-from strategies import GRID, STEP, logs, ranking_of
+from strategies import GRID, STEP, calmly, logs, ranking_of
 
 import mpc_lab as mpc
 
 NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 COUNTS = ("n_pairs", "n_queries", "n_items")
 
-calm = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+calm = calmly(30)
 
 
 def audit_of(log, modes=MODES, threshold=None, cluster="query"):

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from altair import SCHEMA_VERSION
+
 from mpc_lab.arguments import as_number
 from mpc_lab.charts.theme import AnyChart
 from mpc_lab.errors import MpcError
@@ -91,9 +93,23 @@ def png(chart: AnyChart, scale: float = 2.0, background: str = "white") -> bytes
 
 def svg(chart: AnyChart) -> str:
     """Return a chart drawn as SVG."""
-    drawn = io.StringIO()
-    chart.save(drawn, format="svg")
-    return drawn.getvalue()
+    return svg_of(specification(chart))
+
+
+def specification(chart: AnyChart) -> dict[str, Any]:
+    """Return what a chart consists of, as Vega-Lite has it."""
+    # Altair checks each part against its schema, which takes longer than drawing it; these charts
+    # are our own.
+    plain: dict[str, Any] = chart.to_dict(validate=False)
+    return plain
+
+
+def svg_of(spec: dict[str, Any]) -> str:
+    """Return a specification drawn as SVG."""
+    import vl_convert
+
+    version = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=version))
 
 
 def page(chart: AnyChart) -> str:

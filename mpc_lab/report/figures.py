@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mpc_lab.charts.export import svg
+from mpc_lab.charts.export import specification, svg_of
 from mpc_lab.report.html import words
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def figure(chart: AnyChart, number: int) -> str:
     number : int
         Counts the figures of a page, so that ids differ.
     """
-    static = _IDS.sub(rf"\1f{number}-", svg(chart))
-    spec = json_in_page(chart.to_dict())
+    spec = specification(chart)
+    static = _IDS.sub(rf"\1f{number}-", svg_of(spec))
     description = str(getattr(chart, "description", "") or "")
     return (
         f'<figure class="chart" role="img" aria-label="{words(description)}">'
         f'<div class="static">{static}</div><div class="live"></div>'
-        f'<script type="application/json">{spec}</script></figure>'
+        f'<script type="application/json">{json_in_page(spec)}</script></figure>'
     )
 
 

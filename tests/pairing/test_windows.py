@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import numpy as np
 import oracle
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairing_logs import small_ranking
-from strategies import GRID, STEP, logs, ranking_of
+from strategies import GRID, STEP, calmly, logs, ranking_of
 
 import mpc_lab as mpc
 from mpc_lab.engines.measure import measure, measure_cross
@@ -22,7 +22,7 @@ from mpc_lab.pairing.windows import sums_by_unit
 from mpc_lab.scoring import Baseline
 
 EDGES = [-1.0, 0.0, 2.5 * STEP, 7 * STEP, 1.0]
-calm = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+calm = calmly(50)
 
 
 @contextmanager
