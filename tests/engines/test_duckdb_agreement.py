@@ -27,7 +27,7 @@ def both(frame, path, **how):
     return mpc.audit(frame, **how), mpc.audit(path, memory="1GB", **how)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_every_rule_and_mode_agrees_with_memory(seed, tmp_path, small_chunks):
     adjust = ["holm", "romano_wolf", "fdr_bh"][seed % 3]
     how = {"scoring_rules": RULES, "pairing_modes": MODES, "adjust": adjust}
@@ -70,8 +70,13 @@ def test_more_groups_than_a_word_holds_agree_with_memory(tmp_path, small_chunks)
     assert_agree(*both(frame.assign(**many), tmp_path / "log.parquet", group=list(many)))
 
 
-@pytest.mark.parametrize("kind", ["bool", "int8", "uint8", "int16", "int32", "int64", "float32"])
-@pytest.mark.parametrize("n_groups", [8, 9, 17, 33])
+@pytest.mark.parametrize(
+    ("kind", "n_groups"),
+    [
+        *(("bool", 8), ("int8", 9), ("uint8", 17), ("int16", 33)),
+        *(("int32", 8), ("int64", 9), ("float32", 17)),
+    ],
+)
 def test_narrow_outcomes_and_masks_agree_with_memory(kind, n_groups, tmp_path, small_chunks):
     rng = np.random.default_rng(n_groups)
     frame = random_log(12)
