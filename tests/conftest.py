@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,9 @@ import pytest
 
 REQUIRABLE = frozenset({"browser", "data", "notebooks", "dask", "spark", "docs"})
 DATA_FILES = ("ml-1m/ratings.dat", "ml-latest-small/ratings.csv")
+
+# Each core has a worker already; workers inherit this.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Kernels compile inside the first example, so no example can have a deadline.
 hypothesis.settings.register_profile("default", deadline=None)
@@ -89,6 +94,13 @@ def pytest_configure(config: pytest.Config) -> None:
             f"MPC_LAB_REQUIRE takes names out of {', '.join(sorted(REQUIRABLE))}; "
             f"got {', '.join(sorted(unknown))}"
         )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels before all workers would, each for itself."""
+    whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and session.config.getoption("numprocesses", None):
+        subprocess.run([sys.executable, "-m", "mpc_lab.cli", "demo"], capture_output=True)
 
 
 @pytest.hookimpl(tryfirst=True)
