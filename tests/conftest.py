@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,7 +98,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels before all workers would, each for itself."""
     whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and session.config.getoption("numprocesses", None):
-        subprocess.run([sys.executable, "-m", "mpc_lab.cli", "demo"], capture_output=True)
+        import mpc_lab as mpc
+
+        audit = mpc.audit(mpc.datasets.synthetic(queries=100), progress=False)
+        audit.fair_boost(audit.groups[0])
 
 
 @pytest.hookimpl(tryfirst=True)
