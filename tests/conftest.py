@@ -19,8 +19,10 @@ import pytest
 REQUIRABLE = frozenset({"browser", "data", "notebooks", "dask", "spark", "docs"})
 DATA_FILES = ("ml-1m/ratings.dat", "ml-latest-small/ratings.csv")
 
-# Each core has a worker already; workers inherit this.
+# For workers and what tests start: each core has a worker already, and what is tested is the
+# installed package, not the tree that happens to be the current folder.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PYTHONSAFEPATH", "1")
 
 # Kernels compile inside the first example, so no example can have a deadline.
 hypothesis.settings.register_profile("default", deadline=None)
