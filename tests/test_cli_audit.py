@@ -13,6 +13,7 @@ import pytest
 import mpc_lab as mpc
 from mpc_lab import cli
 from mpc_lab.command_line.tables import neutral
+from mpc_lab.report.sections import SECTIONS
 
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
 COLUMNS["group"] = "type"
@@ -129,8 +130,9 @@ def test_a_report_is_written_whatever_the_gate_answers(brief, tmp_path, capsys):
     ],
 )
 def test_all_outputs_hold_the_decision_of_the_exit_code(
-    brief, tmp_path, capsys, tolerance, code, failed, undecided, does, says
+    brief, tmp_path, capsys, monkeypatch, tolerance, code, failed, undecided, does, says
 ):
+    monkeypatch.setattr("mpc_lab.report.page.SECTIONS", SECTIONS[:1])
     assert run(brief, *NAMED, "--quiet", "--gate", "--threshold", "0.02", *tolerance) == 1
     capsys.readouterr()
     answer, found, card, page = written(brief, tmp_path, *ANYTIME, "--planned", "3000", *tolerance)

@@ -115,7 +115,7 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         starts=starts,
         score=values[row],
         outcome=ranking.outcome[row],
-        masks=masks[:, row],
+        masks=np.take(masks, row, axis=1),  # indexed, rows of several words would lie scattered
         item=item,
         below=below,
         row=row,
@@ -139,7 +139,7 @@ def resort(log: Log, score: Floats) -> Log:
         log,
         score=score[order],
         outcome=log.outcome[order],
-        masks=log.masks[:, order],
+        masks=np.take(log.masks, order, axis=1),
         item=log.item[order] if len(log.item) else log.item,
         below=below_by_score(log.starts),
         row=log.row[order],
