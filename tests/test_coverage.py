@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.interval_coverage import EPSILONS, covered, truth
+from interval_coverage import EPSILONS, covered, truth
 
 pytestmark = pytest.mark.xdist_group("coverage")  # one simulation for all tests
 REPETITIONS = 120

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.simulated import (
+from simulated import (
     band_over,
     covers,
     curve_grid,
