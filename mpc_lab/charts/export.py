@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from altair import SCHEMA_VERSION
+from altair import SCHEMA_VERSION, TopLevelMixin
+from altair.utils.schemapi import SchemaValidationError
 
 from mpc_lab.arguments import as_number
 from mpc_lab.charts.theme import AnyChart
@@ -36,7 +37,7 @@ def save(
     scale: float = 2.0,
     background: str | None = None,
 ) -> Path:
-    """Write a chart to a file; nothing is fetched, then or when it is opened.
+    """Write a chart to a file that needs nothing else when it is opened.
 
     Parameters
     ----------
@@ -59,6 +60,11 @@ def save(
     >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
     >>> path = mpc.charts.save(mpc.charts.forest(audit), "forest.svg")  # doctest: +SKIP
     """
+    if not isinstance(chart, TopLevelMixin):
+        raise MpcError(
+            f"A chart of mpc.charts, or another one of Altair's, can be saved, but "
+            f"{type(chart).__name__} came."
+        )
     file = target_path(path, "A chart")
     kind = file.suffix.lower()
     if kind not in _KINDS:
@@ -76,10 +82,15 @@ def save(
                 f"background must be a colour, such as 'white' or '#fff', not {background!r}."
             )
         chart = chart.properties(background=background)
-    if kind == ".png":
-        file.write_bytes(png(chart, scale, background or "white"))
-    else:
-        file.write_text(svg(chart) if kind == ".svg" else page(chart), "utf-8")
+    try:
+        if kind == ".png":
+            drawn = png(chart, scale, background or "white")
+        else:
+            drawn = (svg_of(chart.to_dict()) if kind == ".svg" else page(chart)).encode()
+    except (SchemaValidationError, TypeError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0].rstrip(".")
+        raise MpcError(f"The chart cannot be drawn: {reason}.") from error
+    file.write_bytes(drawn)
     return file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -11,10 +12,15 @@ from typing import Any, TypeVar
 from mpc_lab.engines.limits import Limits
 from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.stopping import waited_for
+from mpc_lab.pairing.stopping import finished, waited_for
 
 Result = TypeVar("Result")
 
+_WHERE = re.compile(
+    r"^ *(Expected Number of Columns.*|Value with unterminated quote|Invalid unicode.*|"
+    r"Main file schema: .*|Current file: .*|Column with name: .*|file = .*)",
+    re.MULTILINE,
+)
 _BATCH = 122_880  # rows; what DuckDB gives whatever is asked for
 
 
@@ -64,6 +70,9 @@ class Database:
 
     def close(self) -> None:
         """Let go of all it holds."""
+        finished(self._close)
+
+    def _close(self) -> None:
         self._thread.shutdown()
         self._connection.close()
 
@@ -71,9 +80,10 @@ class Database:
         future = self._thread.submit(work)
         try:
             return waited_for(future)
-        except KeyboardInterrupt:
-            self._connection.interrupt()
-            wait([future])  # nothing may be closed under its hands
+        except BaseException:  # whatever a signal raises here
+            if not future.done():
+                self._connection.interrupt()
+                finished(lambda: wait([future]))  # nothing may be closed under its hands
             raise
 
 
@@ -105,10 +115,15 @@ def connect(limits: Limits, folder: Path | None) -> Iterator[Database]:
             "log and the room in the spill= folder."
         ) from error
     except duckdb.InvalidInputException as error:
-        said = _first_line(error).removeprefix("Invalid Input Error: ")
-        raise MpcError(f"The log could not be read: {said}.") from error
+        raise MpcError(f"The log could not be read: {_what_and_where(error)}.") from error
     except duckdb.Error as error:
         raise MpcError(f"The log could not be read: {_first_line(error)}.") from error
+
+
+def _what_and_where(error: Exception) -> str:
+    """Return what is wrong with which file, out of a page of settings and advice."""
+    where = [found.strip() for found in _WHERE.findall(str(error))]
+    return "; ".join([_first_line(error).removeprefix("Invalid Input Error: "), *where])
 
 
 def _first_line(error: Exception) -> str:

@@ -64,6 +64,8 @@ def find_files(data: Any) -> Files:
         listed = ", ".join(sorted(set(kinds.values())))
         raise MpcError(f"The files of a log must be of one kind, but {listed} came: name one kind.")
     for path in kinds:
+        if not os.path.exists(path):
+            raise MpcError(f"The file {path!r} is a link to a file that is not there.")
         if not os.access(path, os.R_OK):
             raise MpcError(f"The file {path!r} cannot be read: check who may read it.")
     return Files(next(iter(kinds.values())), tuple(kinds))
@@ -76,7 +78,8 @@ def _expanded(path: str) -> Iterator[str]:
     elif os.path.exists(whole):
         found = [whole]
     else:
-        found = sorted(file for file in glob.glob(whole, recursive=True) if os.path.isfile(file))
+        matched = glob.glob(whole, recursive=True)
+        found = sorted(file for file in matched if not os.path.isdir(file))
     if not found:
         raise MpcError(
             f"There is no file {path!r}: give the path of a Parquet, CSV or Feather file, a "

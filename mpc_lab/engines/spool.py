@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from mpc_lab.engines.parts import Part
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.arrays import Ints
 from mpc_lab.pairing.log import Log, below_by_position, below_by_score
+from mpc_lab.pairing.stopping import finished
 
 Columns = dict[str, NDArray[Any]]
 # What kernels take; on disk a column is as narrow as it came.
@@ -40,7 +42,7 @@ def spill_folder(spill: str | os.PathLike[str] | None) -> Iterator[Path]:
     try:
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        finished(partial(shutil.rmtree, made, ignore_errors=True))
 
 
 @dataclass(frozen=True)

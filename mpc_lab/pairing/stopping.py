@@ -52,6 +52,28 @@ def waited_for(future: Future[Result]) -> Result:
     return future.result()
 
 
+def finished(work: Callable[[], object]) -> None:
+    """Do what tidies up to its end, however often Ctrl-C is pressed meanwhile."""
+    done, pressed = threading.Event(), False
+
+    def to_the_end() -> None:
+        try:
+            work()
+        finally:
+            done.set()
+
+    # Not joined: a thread whose join was interrupted may count as ended while it runs.
+    threading.Thread(target=to_the_end).start()
+    while not done.is_set():
+        try:
+            while not done.wait(_WAIT):
+                pass
+        except KeyboardInterrupt:
+            pressed = True
+    if pressed:
+        raise KeyboardInterrupt
+
+
 def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Result:
     """Do work that may take seconds in kernels, so that Ctrl-C is seen while they run.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import altair as alt
+import pandas as pd
 import pytest
 from drawn import HOSTILE
 
@@ -32,3 +34,18 @@ def test_a_background_can_be_given(audit, tmp_path):
 def test_another_ending_is_refused(audit, tmp_path):
     with pytest.raises(mpc.MpcError, match=r"\.png, \.svg, \.html, but 'a\.bmp' came"):
         charts.save(charts.forest(audit), tmp_path / "a.bmp")
+
+
+@pytest.mark.parametrize("chart", [None, {"mark": "bar"}, alt.Chart])
+@pytest.mark.parametrize("name", ["a.svg", "a.png", "a.html"])
+def test_what_is_no_chart_is_refused(tmp_path, chart, name):
+    with pytest.raises(mpc.MpcError, match="can be saved, but"):
+        charts.save(chart, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.svg", "a.png", "a.html"])
+def test_a_chart_of_ones_own_that_cannot_be_drawn_is_told(tmp_path, name):
+    unfinished = alt.Chart(pd.DataFrame({"a": [1]}))
+    with pytest.raises(mpc.MpcError, match=r"The chart cannot be drawn: .*mark"):
+        charts.save(unfinished, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

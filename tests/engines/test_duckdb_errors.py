@@ -186,3 +186,22 @@ def test_a_folder_for_spilling_must_exist(tmp_path):
 def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     assert 'pip install "mpc-lab[duckdb]"' in in_files(random_log(1), tmp_path)
+
+
+def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
+    random_log(20).to_parquet(tmp_path / "0.parquet")
+    (tmp_path / "1.parquet").symlink_to(tmp_path / "gone.parquet")
+    with pytest.raises(mpc.MpcError, match=r"1\.parquet' is a link to a file that is not there"):
+        mpc.audit(str(tmp_path / "*.parquet"), **COLUMNS, group=BOOLEANS)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("7\n", "Expected Number of Columns"), ('"1,2\n', "unterminated quote")]
+)
+def test_a_broken_line_of_a_csv_is_told_with_its_file(tmp_path, line, said):
+    for number in range(3):
+        random_log(20).to_csv(tmp_path / f"{number}.csv", index=False)
+    with open(tmp_path / "2.csv", "a", encoding="utf-8") as file:
+        file.write(line)
+    with pytest.raises(mpc.MpcError, match=rf"{said}.*2\.csv"):
+        mpc.audit(str(tmp_path / "*.csv"), **COLUMNS, group=BOOLEANS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -14,9 +15,10 @@ import xarray as xr
 
 import mpc_lab as mpc
 from mpc_lab.engines.memory import MemoryWalk
+from mpc_lab.engines.spool import spill_folder
 from mpc_lab.pairing.compiling import kernel
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.stopping import FEW_ROWS, interruptible, stop_flag, stopped_by
+from mpc_lab.pairing.stopping import FEW_ROWS, finished, interruptible, stop_flag, stopped_by
 
 STEPS = 10_000_000  # some ten seconds
 
@@ -192,3 +194,59 @@ def test_a_database_is_left_while_it_sorts(tmp_path, ask):
         assert seconds_until_stopped(lambda: ask(database, rows)) < 1
         assert database.rows("SELECT 1") == [(1,)]  # and it is still there
     assert list(tmp_path.iterdir()) == []
+
+
+def press_often(times=3):
+    for _ in range(times):
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.05)
+
+
+def test_what_tidies_up_is_done_however_often_ctrl_c_is_pressed():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        finished(lambda: (press_often(), done.append(True)))
+    assert done == [True]
+
+
+def test_a_folder_for_spilling_goes_however_often_ctrl_c_is_pressed(tmp_path, monkeypatch):
+    remove = shutil.rmtree
+
+    def slowly(*folder, **how):
+        press_often()
+        remove(*folder, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+
+    def spill():
+        with spill_folder(tmp_path) as made:
+            (made / "score").write_text("rows")
+
+    with pytest.raises(KeyboardInterrupt):
+        spill()
+    assert list(tmp_path.iterdir()) == []
+
+
+class Late(Exception):
+    """What a handler of another signal may raise."""
+
+
+def test_a_database_is_left_for_other_signals_too(tmp_path):
+    pytest.importorskip("duckdb")
+    from mpc_lab.engines.duck_database import connect
+    from mpc_lab.engines.limits import as_limits
+
+    def late(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        with connect(as_limits("1GB"), tmp_path) as database:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            start = time.monotonic()
+            with pytest.raises(Late):
+                database.rows(f"SELECT max(hash(i)) FROM range({BIG * 1000}) t(i)")
+            assert time.monotonic() - start < 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
