@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from simulated import (
@@ -15,6 +17,10 @@ from simulated import (
     sums,
     verdicts,
     without_bias,
+)
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("CI"), reason="simulations of many seconds run where CI is set"
 )
 
 
