@@ -88,7 +88,7 @@ def save(
         else:
             drawn = (svg_of(chart.to_dict()) if kind == ".svg" else page(chart)).encode()
     except (SchemaValidationError, TypeError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0].rstrip(".")
+        reason = " ".join(str(error).split()).rstrip(".")
         raise MpcError(f"The chart cannot be drawn: {reason}.") from error
     file.write_bytes(drawn)
     return file

@@ -199,8 +199,10 @@ def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
     ("line", "said"), [("7\n", "Expected Number of Columns"), ('"1,2\n', "unterminated quote")]
 )
 def test_a_broken_line_of_a_csv_is_told_with_its_file(tmp_path, line, said):
+    frame = random_log(20)
+    long = pd.concat([frame] * (60_000 // len(frame)))  # DuckDB looks at the first rows beforehand
     for number in range(3):
-        random_log(20).to_csv(tmp_path / f"{number}.csv", index=False)
+        long.to_csv(tmp_path / f"{number}.csv", index=False)
     with open(tmp_path / "2.csv", "a", encoding="utf-8") as file:
         file.write(line)
     with pytest.raises(mpc.MpcError, match=rf"{said}.*2\.csv"):
