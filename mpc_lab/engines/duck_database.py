@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from mpc_lab.engines.limits import Limits
 from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.stopping import finished, waited_for
+from mpc_lab.pairing.stopping import finished, waited_for, waited_out
 
 Result = TypeVar("Result")
 
@@ -83,7 +83,7 @@ class Database:
         except BaseException:  # whatever a signal raises here
             if not future.done():
                 self._connection.interrupt()
-                finished(lambda: wait([future]))  # nothing may be closed under its hands
+                waited_out(future)  # nothing may be closed under its hands
             raise
 
 

@@ -52,26 +52,25 @@ def waited_for(future: Future[Result]) -> Result:
     return future.result()
 
 
-def finished(work: Callable[[], object]) -> None:
-    """Do what tidies up to its end, however often Ctrl-C is pressed meanwhile."""
-    done, pressed = threading.Event(), False
-
-    def to_the_end() -> None:
+def waited_out(future: Future[Any]) -> None:
+    """Wait for the end of a future, however often Ctrl-C is pressed meanwhile."""
+    pressed = False
+    while not future.done():
         try:
-            work()
-        finally:
-            done.set()
-
-    # Not joined: a thread whose join was interrupted may count as ended while it runs.
-    threading.Thread(target=to_the_end).start()
-    while not done.is_set():
-        try:
-            while not done.wait(_WAIT):
-                pass
+            wait([future])
         except KeyboardInterrupt:
             pressed = True
     if pressed:
         raise KeyboardInterrupt
+
+
+def finished(work: Callable[[], object]) -> None:
+    """Do what tidies up to its end, in another thread, which Ctrl-C does not reach."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(work)
+    pool.shutdown(wait=False)
+    waited_out(future)
+    future.result()
 
 
 def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Result:
