@@ -6,7 +6,6 @@ May import from every room. Exit codes 0, 1 and 2 belong to the gate, so an erro
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,6 +17,8 @@ import shtab
 from mpc_lab import __version__
 from mpc_lab.command_line.options import BY_NAME, COLUMN_OPTIONS, add_options
 from mpc_lab.command_line.show import show
+from mpc_lab.command_line.signals import EndingSignals
+from mpc_lab.command_line.streams import Streams, watched_streams
 from mpc_lab.errors import MpcError
 from mpc_lab.terminal import plain
 from mpc_lab.writing import target_path
@@ -25,6 +26,7 @@ from mpc_lab.writing import target_path
 # numpy, numba and rich load inside the functions, so that --version and --help answer at once.
 BAD_INPUT = 3
 UNEXPECTED = 70
+SIGNALLED = 128  # and the number of the signal, as shells have it
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -42,25 +44,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0, or 3 and above for an error.
     """
-    _show_what_cannot_be_encoded()
+    signals = EndingSignals()
+    with watched_streams() as streams:
+        _show_what_cannot_be_encoded()
+        try:
+            with signals.heard():
+                code, said = _run(arguments, signals, streams)
+        except KeyboardInterrupt:
+            code, said = INTERRUPTED, "interrupted."
+        if signals.seen is not None:
+            code, said = SIGNALLED + signals.seen, f"stopped by {signals.seen.name}."
+        if said:
+            print(f"mpc-lab: {plain(said)}", file=sys.stderr)
+    return code
+
+
+def _run(
+    arguments: Sequence[str] | None, signals: EndingSignals, streams: Streams
+) -> tuple[int, str]:
+    """Run one command, and return its exit code and the sentence of what went wrong, if any."""
+    try:
+        code, said = _answer(arguments, signals)
+    except SystemExit:  # of the parser, which has printed what was asked for
+        if streams.lost() is None:
+            raise
+        code, said = BAD_INPUT, ""
+    except OSError as error:
+        code, said = BAD_INPUT, _in_words(error)
+    lost = streams.lost()
+    if isinstance(lost, BrokenPipeError):
+        return BROKEN_PIPE, "the reader of standard output left before its end."
+    if lost is not None:
+        return BAD_INPUT, (
+            f"standard output could not be written: {_in_words(lost)} Send it to a file or a "
+            "terminal that takes it."
+        )
+    return code, said
+
+
+def _answer(arguments: Sequence[str] | None, signals: EndingSignals) -> tuple[int, str]:
     try:
         options = _parser().parse_args(arguments)
+        options.signals = signals
         command: Callable[[argparse.Namespace], int] = options.command
-        code = command(options)
-        sys.stdout.flush()
-        return code
-    except KeyboardInterrupt:
-        return _fail("interrupted.", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader left. Python would complain once more while it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    except (MpcError, OSError) as error:
-        return _fail(str(error), BAD_INPUT)
+        return command(options), ""
+    except MpcError as error:
+        return BAD_INPUT, str(error)
+    except OSError:
+        raise
     except Exception:
         # A fault of ours: shown whole, under a code that no gate's answer has.
         traceback.print_exc()
-        return UNEXPECTED
+        return UNEXPECTED, ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -161,8 +196,9 @@ folder that it is in, and what stands on the line wins:
   tolerance = 0.02
   gate = true
 
-exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input, 70 a fault of
-mpc-lab, 130 interrupted.
+exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input or lost output,
+70 a fault of mpc-lab, 128 and its number for a signal: 129 hung up, 130 interrupted, 141 the
+reader of the output left, 143 terminated.
 """
 
 
@@ -218,7 +254,8 @@ def _add_explore(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _explore(options: argparse.Namespace) -> int:
     from mpc_lab.command_line.explore import run
 
-    return run(options)
+    with options.signals.while_serving():
+        return run(options)
 
 
 def _add_notebooks(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -254,9 +291,13 @@ def _show_what_cannot_be_encoded() -> None:
             reconfigure(errors="replace")
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"mpc-lab: {plain(message)}", file=sys.stderr)
-    return code
+def _in_words(error: OSError) -> str:
+    """Return what the system said as a sentence, without its number."""
+    if error.strerror is None:
+        return str(error) or f"{type(error).__name__}."
+    files = [name for name in (error.filename, error.filename2) if name is not None]
+    named = f": {' -> '.join(map(repr, files))}" if files else ""
+    return f"{error.strerror}{named}."
 
 
 if __name__ == "__main__":

@@ -124,7 +124,10 @@ def test_a_name_from_data_is_text_and_never_markup_or_control():
             3,
             "one sentence.",
         ),
-        (PermissionError(13, "Permission denied", "out.nc"), 3, "Permission denied: 'out.nc'"),
+        (PermissionError(13, "Permission denied", "out.nc"), 3, "Permission denied: 'out.nc'."),
+        (FileNotFoundError(2, "No such file", "a", None, "b"), 3, "No such file: 'a' -> 'b'."),
+        (OSError("Unable to open file"), 3, "Unable to open file"),
+        (TimeoutError(), 3, "TimeoutError."),
         (KeyboardInterrupt(), 130, "interrupted."),
     ],
 )
@@ -177,7 +180,22 @@ def test_the_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"mpc-lab {mpc.__version__}\n"
 
 
-def test_a_reader_that_leaves_early_is_no_traceback():
+def in_a_shell(words, redirected, **how):
+    """Run a command line with its streams redirected as a shell does, buffered or not."""
+    line = f'"$0" -m mpc_lab.cli {words} {redirected}'
+    return subprocess.run(
+        ["sh", "-c", line, sys.executable], capture_output=True, text=True, check=False, **how
+    )
+
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+UNBUFFERED = BUFFERED | {"PYTHONUNBUFFERED": "1"}
+DEMO = " ".join(SMALL)
+
+
+@pytest.mark.parametrize("environment", [BUFFERED, UNBUFFERED], ids=["buffered", "unbuffered"])
+def test_a_reader_that_leaves_early_is_one_sentence(environment):
     read, write = os.pipe()
     os.close(read)
     result = subprocess.run(
@@ -185,10 +203,71 @@ def test_a_reader_that_leaves_early_is_no_traceback():
         stdout=write,
         stderr=subprocess.PIPE,
         text=True,
+        env=environment,
     )
     os.close(write)
     assert result.returncode == 141
-    assert "Error" not in result.stderr
+    assert result.stderr == "mpc-lab: the reader of standard output left before its end.\n"
+
+
+@posix_only
+@pytest.mark.parametrize("environment", [BUFFERED, UNBUFFERED], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    ("words", "redirected", "said"),
+    [
+        (DEMO, ">&-", "it is closed. Send it to"),
+        ("--version", ">&-", "it is closed. Send it to"),
+        ("--help", "0<&- >&-", "it is closed. Send it to"),
+        (DEMO, ">/dev/full", "No space left on device. Send it to"),
+        ("--version", ">/dev/full", "No space left on device. Send it to"),
+    ],
+)
+def test_lost_output_is_one_sentence_and_code_3(environment, words, redirected, said):
+    if "full" in redirected and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    result = in_a_shell(words, redirected, env=environment)
+    assert result.returncode == 3
+    assert result.stderr.startswith("mpc-lab: standard output could not be written: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@posix_only
+def test_output_that_goes_to_a_file_needs_no_standard_output(tmp_path):
+    log = tmp_path / "log.csv"
+    mpc.datasets.synthetic(queries=200).to_frame().to_csv(log, index=False)
+    named = "--query query --item item --score score --outcome outcome --group type"
+    words = f"audit '{log}' {named} --json '{tmp_path}/out.json'"
+    quiet = in_a_shell(f"{words} --quiet", ">&- 0<&-")
+    assert quiet.returncode == 0, quiet.stderr
+    assert (tmp_path / "out.json").read_text().startswith("{")
+    shown = in_a_shell(words, ">&-")
+    assert shown.returncode == 3
+    assert "standard output could not be written" in shown.stderr
+
+
+@posix_only
+@pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full"])
+def test_nobody_is_told_where_there_is_no_standard_error(tmp_path, redirected):
+    saved = tmp_path / "out.nc"
+    result = in_a_shell(f"{DEMO} --save '{saved}'", redirected)
+    assert result.returncode == 0
+    assert saved.exists()
+    assert "Saved to" not in result.stdout
+    refused = in_a_shell("demo --queries 0", redirected)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (3, "", "")
+
+
+@posix_only
+def test_nothing_is_printed_where_all_streams_are_closed():
+    result = in_a_shell(DEMO, "0<&- >&- 2>&-")
+    assert (result.returncode, result.stdout, result.stderr) == (3, "", "")
+
+
+def test_the_streams_are_as_they_were_after_a_command(capsys):
+    before = sys.stdout, sys.stderr
+    cli.main(SMALL)
+    assert (sys.stdout, sys.stderr) == before
 
 
 def test_an_encoding_without_our_letters_is_no_traceback():

@@ -27,4 +27,14 @@ def run(options: argparse.Namespace) -> int:
         print(plain(path))
     if not opens:
         return 0
-    return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder)], check=False).returncode
+    return _opened(folder)
+
+
+def _opened(folder: Path) -> int:
+    """Run JupyterLab to its end; told to stop, tell it so, and wait while it ends its kernels."""
+    with subprocess.Popen([sys.executable, "-m", "jupyterlab", str(folder)]) as lab:
+        try:
+            return lab.wait()
+        except KeyboardInterrupt:
+            lab.terminate()
+            raise

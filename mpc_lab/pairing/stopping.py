@@ -54,14 +54,15 @@ def waited_for(future: Future[Result]) -> Result:
 
 def waited_out(future: Future[Any]) -> None:
     """Wait for the end of a future, however often Ctrl-C is pressed meanwhile."""
-    pressed = False
-    while not future.done():
+    pressed: KeyboardInterrupt | None = None
+    while True:
         try:
             wait([future])
-        except KeyboardInterrupt:
-            pressed = True
-    if pressed:
-        raise KeyboardInterrupt
+            break
+        except KeyboardInterrupt as error:
+            pressed = pressed or error
+    if pressed is not None:
+        raise pressed
 
 
 def finished(work: Callable[[], object]) -> None:

@@ -1,0 +1,116 @@
+"""What a command does when it is told to end: it tidies up as for Ctrl-C, then it ends.
+
+Without this, SIGTERM and SIGHUP end Python at once, and what was spilled stays on the disk.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+# A system may lack SIGHUP.
+_NAMES = ("SIGTERM", "SIGHUP")
+
+
+class Stopped(KeyboardInterrupt):
+    """Raised by a signal to end, so that all that tidies up for Ctrl-C does so for it too."""
+
+
+class EndingSignals:
+    """The handler of the signals that end a command.
+
+    Attributes
+    ----------
+    seen : signal.Signals or None
+        The first signal to end that was received.
+    """
+
+    def __init__(self) -> None:
+        self.seen: signal.Signals | None = None
+        self._stop_server: Callable[[], None] | None = None
+        self._is_working = False
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear the signals to end inside the block; afterwards the handlers are as they were.
+
+        A signal that is ignored stays so, as SIGHUP under ``nohup``. Nothing is heard outside the
+        main thread, where Python calls no handler.
+        """
+        before = _handlers()
+        self._is_working = True
+        try:
+            for number in before:
+                signal.signal(number, self)
+            yield
+        finally:
+            self._is_working = False
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def __call__(self, number: int, _frame: FrameType | None = None) -> None:
+        """Stop the work at the first signal, and let tidying up go on at the others."""
+        is_first = self.seen is None
+        self.seen = self.seen or signal.Signals(number)
+        if self._stop_server is not None:
+            if is_first:
+                self._stop_server()
+        elif self._is_working and not _is_tidying():
+            raise Stopped
+
+    @contextmanager
+    def while_serving(self) -> Iterator[None]:
+        """Stop the server of the explorer in its own way; inside the block it may be started.
+
+        Voila has a handler of its own, which ends the server with exit code 0, and which fails
+        while the server is not yet there.
+        """
+        try:
+            from tornado.ioloop import IOLoop
+            from voila.app import Voila
+        except ImportError:  # the explorer says itself what is not installed
+            yield
+            return
+        loop = IOLoop.current()
+        waiting = True
+
+        def serve() -> None:
+            if waiting:
+                self._stop_server = lambda: loop.add_callback_from_signal(loop.stop)
+
+        voilas_own = Voila._handle_signal_stop
+        Voila._handle_signal_stop = lambda _voila, number, frame: self(number, frame)
+        loop.add_callback(serve)  # called once the loop runs
+        try:
+            yield
+        finally:
+            waiting = False
+            Voila._handle_signal_stop = voilas_own
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """Return the handlers of the signals to end that are to be heard."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    there = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    found = {number: signal.getsignal(number) for number in there}
+    # None is a handler that was not set by Python, and that Python could not put back.
+    return {number: how for number, how in found.items() if how not in (signal.SIG_IGN, None)}
+
+
+def _is_tidying() -> bool:
+    """Tell whether the work was stopped and what it holds is being given back just now.
+
+    Where a library swallowed the exception of the first signal, the next one is to raise another.
+    """
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, Stopped):
+            return True
+        error = error.__context__
+    return False
