@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,64 @@ def test_a_file_is_no_folder(tmp_path):
         tutorials.copy_notebooks(tmp_path / "file")
 
 
+def test_a_link_that_leads_nowhere_is_not_written_through(tmp_path):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    (folder / "01_first_audit.ipynb").symlink_to(tmp_path / "elsewhere.ipynb")
+    with pytest.raises(MpcError, match=r"has 01_first_audit\.ipynb already"):
+        tutorials.copy_notebooks(folder)
+    assert names(folder.iterdir()) == ["01_first_audit.ipynb"]
+    assert not (tmp_path / "elsewhere.ipynb").exists()
+
+
+@pytest.mark.parametrize("below", ["", "new/folder"])
+def test_a_link_that_leads_nowhere_is_no_folder(tmp_path, below):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(MpcError, match="link is a link that leads nowhere: name another folder"):
+        tutorials.copy_notebooks(tmp_path / "link" / below)
+    assert names(tmp_path.iterdir()) == ["link"]
+
+
+def test_a_folder_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MpcError, match="file is a file: name another"):
+        tutorials.copy_notebooks(tmp_path / "file" / "new")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other rights")
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    with pytest.raises(MpcError, match=r"could not be copied to .*: Permission denied\. Name"):
+        tutorials.copy_notebooks(folder)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_copies_that_fail_halfway_leave_nothing_behind(tmp_path, monkeypatch, error, is_new):
+    folder = tmp_path / "new" / "folder" if is_new else tmp_path
+    opened = []
+
+    def fill(path, mode):
+        opened.append(path)
+        if len(opened) == 3:
+            raise error
+        return open(path, mode)
+
+    monkeypatch.setattr(tutorials, "open", fill, raising=False)
+    with pytest.raises((MpcError, KeyboardInterrupt)) as caught:
+        tutorials.copy_notebooks(folder)
+    assert list(tmp_path.iterdir()) == []
+    if isinstance(error, OSError):
+        assert "No space left on device. Name another folder" in str(caught.value)
+
+
 def test_an_installation_without_them_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tutorials, "_PACKAGE", tmp_path / "mpc_lab")
-    with pytest.raises(MpcError, match="install mpc-lab anew"):
+    with pytest.raises(MpcError, match="install mpc-lab again"):
         tutorials.notebooks()
 
 
