@@ -1,13 +1,18 @@
 """Saving an audit to netCDF and reading it back bit for bit.
 
+The file is made in memory and written as plain bytes, because the HDF5 library ends the whole
+process if the disk is full when it closes a file. For the same reason a file is read into memory
+first: what was checked is then what is read.
+
 Behind the netCDF data stands a seal, the hash of all bytes before it: a file that was cut or
-changed is told before anything reads it. It is no signature: whoever means harm can seal anew, so
-what is read is checked all the same, and nothing in it is ever run.
+changed is told before anything reads it. It is no signature: whoever means harm can make a new
+seal, so what is read is checked all the same, and nothing in it is ever run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -16,12 +21,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import h5py
 import xarray as xr
 
 from mpc_lab.arguments import as_flag
 from mpc_lab.errors import MpcError
+from mpc_lab.results.foreign import SIGNATURE, check_file
+from mpc_lab.results.layout import read_parts, write_parts
+from mpc_lab.results.old_layout import read_old_parts
 from mpc_lab.results.rows import known_scores
-from mpc_lab.results.schema import clean_attrs, text
 from mpc_lab.results.variables import SCHEMA_VERSION
 from mpc_lab.writing import replacing, target_path
 
@@ -29,14 +37,9 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
     from mpc_lab.results.audit import Audit
 
-_ENGINE: Final = "h5netcdf"
-_COMPRESSED_ABOVE = 10_000
-EXTRAS = ("items", "dyads", "cross", "ids", "objective")
+EXTRAS: Final = ("items", "dyads", "cross", "ids", "objective")
 _SEAL = re.compile(rb"\nmpc_lab sha256 ([0-9a-f]{64})\n\Z")
 _SEAL_LENGTH = 81
-_CHUNK = 1 << 20
-# gzip packs no more than a thousandfold: what claims to be larger was not written by save.
-_PACKED_AT_MOST, _SPARE = 1_100, 1 << 26
 
 
 def save(
@@ -59,25 +62,21 @@ def save(
         See :meth:`Audit.save`.
     """
     target_path(path, "An audit")
-    tree = xr.DataTree.from_dict({**audit.tree.to_dict(), **_extras(audit, items, ids, key)})
-    with replacing(path, "An audit") as part:
-        tree.to_netcdf(part, engine=_ENGINE, encoding=_encoding(tree))
-        seal = _digest(part, part.stat().st_size)
-        with open(part, "ab") as file:
-            file.write(f"\nmpc_lab sha256 {seal}\n".encode())
+    tree = audit.tree.to_dict()
+    parts = {name.strip("/") or "/": part for name, part in tree.items()}
+    with _build(parts | _extras(audit, items, ids, key)).getbuffer() as content:
+        seal = f"\nmpc_lab sha256 {hashlib.sha256(content).hexdigest()}\n".encode()
+        with replacing(path, "An audit") as part, open(part, "wb") as file:
+            file.write(content)
+            file.write(seal)
 
 
-def _digest(path: Path, length: int) -> str:
-    """Return the hash of the first bytes of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while length > 0:
-            block = file.read(min(_CHUNK, length))
-            if not block:
-                break
-            digest.update(block)
-            length -= len(block)
-    return digest.hexdigest()
+def _build(parts: Mapping[str, xr.Dataset]) -> io.BytesIO:
+    """Return the bytes of a file, before its seal."""
+    content = io.BytesIO()
+    with h5py.File(content, "w", track_order=True) as file:
+        write_parts(file, parts)
+    return content
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
@@ -121,9 +120,10 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
     if ranking is not None and not hasattr(ranking, "fingerprint"):
         came = type(ranking).__name__
         raise MpcError(f"ranking takes an mpc.Ranking of the audit's rows, but {came} came.")
-    sealed = _check_seal(source)
-    parts = _read(source)
-    attrs = parts["/"].attrs
+    data = _content(source)
+    sealed = _check_seal(source, data)
+    parts = _read(source, data)
+    attrs = {**parts["/"].attrs, "schema_version": SCHEMA_VERSION}
     if ranking is not None:
         _check_rows(ranking, attrs, source)
     try:
@@ -167,20 +167,21 @@ def _check_rows(ranking: Ranking, attrs: Mapping[Any, Any], source: Path) -> Non
             )
 
 
-def _check_seal(source: Path) -> bool:
-    """Say whether a file has a seal; refuse it if the seal is not its own."""
+def _content(source: Path) -> bytes:
     try:
         if not source.is_file():
             raise MpcError(f"There is no file {str(source)!r} to load an audit from.")
-        size = source.stat().st_size
-        with open(source, "rb") as file:
-            file.seek(max(0, size - _SEAL_LENGTH))
-            found = _SEAL.search(file.read())
+        return source.read_bytes()
     except (OSError, RuntimeError) as error:
         raise MpcError(f"{str(source)!r} cannot be read: {error}.") from error
+
+
+def _check_seal(source: Path, data: bytes) -> bool:
+    """Say whether a file has a seal; refuse it if the seal is not its own."""
+    found = _SEAL.search(data, max(0, len(data) - _SEAL_LENGTH))
     if found is None:
         return False
-    if _digest(source, size - len(found[0])) != found[1].decode():
+    if hashlib.sha256(memoryview(data)[: found.start()]).hexdigest() != found[1].decode():
         raise MpcError(
             f"{str(source)!r} cannot be read as an audit: it was damaged or changed since it was "
             "saved; give the file as audit.save() wrote it."
@@ -218,14 +219,16 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
         raise MpcError(f"its options cannot be read: {error}.") from error
 
 
-def _read(source: Path) -> dict[str, xr.Dataset]:
+def _read(source: Path, data: bytes) -> dict[str, xr.Dataset]:
     try:
-        with xr.open_datatree(source, engine=_ENGINE, decode_times=False) as tree:
-            _check_version(source, tree.attrs)
-            _check_size(source, tree)
-            tree.load()
-            children = {name: _restore(child.to_dataset()) for name, child in tree.children.items()}
-            return {"/": xr.Dataset(attrs=clean_attrs(tree.attrs)), **children}
+        if not data.startswith(SIGNATURE):
+            raise ValueError("not an HDF5 file")
+        with h5py.File(io.BytesIO(data), "r") as file:
+            version = _version(source, file)
+            check_file(file, data, str(source), is_old=version == 1)
+            if version > 1:
+                return _read_parts(source, file)
+        return read_old_parts(data, str(source))
     except MpcError:
         raise
     except Exception as error:
@@ -236,50 +239,25 @@ def _read(source: Path) -> dict[str, xr.Dataset]:
         ) from error
 
 
-def _check_version(source: Path, attrs: Mapping[Any, Any]) -> None:
-    version = attrs.get("schema_version")
-    if version is None:
+def _read_parts(source: Path, file: h5py.File) -> dict[str, xr.Dataset]:
+    try:
+        return read_parts(file)
+    except MpcError as error:
+        raise MpcError(f"{str(source)!r} is a damaged audit: {error}") from error
+
+
+def _version(source: Path, file: h5py.File) -> int:
+    """Return the schema that a file was saved with."""
+    if "schema_version" not in file.attrs:
         raise MpcError(f"{str(source)!r} is not a saved audit; give a file made by audit.save().")
-    if int(version) > SCHEMA_VERSION:
+    # One number, or no number at all: nothing else is read before the file is checked.
+    attribute = file.attrs.get_id("schema_version")
+    if attribute.get_type().get_class() != h5py.h5t.INTEGER or attribute.shape not in ((), (1,)):
+        raise ValueError("schema_version is no number")
+    version = int(file.attrs["schema_version"].item())
+    if version > SCHEMA_VERSION:
         raise MpcError(
-            f"{str(source)!r} was saved with schema {int(version)}, newer than {SCHEMA_VERSION} "
+            f"{str(source)!r} was saved with schema {version}, newer than {SCHEMA_VERSION} "
             "that this mpc_lab reads; upgrade mpc_lab."
         )
-
-
-def _check_size(source: Path, tree: xr.DataTree) -> None:
-    """Refuse a small file that claims to hold more than there is memory for."""
-    claimed = sum(node.to_dataset(inherit=False).nbytes for node in tree.subtree)
-    if claimed > _PACKED_AT_MOST * source.stat().st_size + _SPARE:
-        raise MpcError(
-            f"{str(source)!r} claims to hold {claimed:,} bytes, more than such a file can; it was "
-            "not written by audit.save()."
-        )
-
-
-def _restore(ds: xr.Dataset) -> xr.Dataset:
-    # A file keeps texts of any length, and coordinates in an order of its own.
-    whole = {name: _plain(variable) for name, variable in ds.variables.items()}
-    dims = dict.fromkeys(dim for name in ds.data_vars for dim in whole[name].dims)
-    return xr.Dataset(
-        {name: whole[name] for name in ds.data_vars},
-        coords={dim: whole[dim] for dim in dims if dim in ds.coords},
-        attrs=clean_attrs(ds.attrs),
-    )
-
-
-def _plain(variable: xr.Variable) -> xr.Variable:
-    values = text(variable.values) if variable.dtype.kind in "OUT" else variable.values
-    return xr.Variable(variable.dims, values, variable.attrs)
-
-
-def _encoding(tree: xr.DataTree) -> dict[str, Any]:
-    packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
-    return {
-        node.path: {
-            str(name): packed
-            for name, variable in node.data_vars.items()
-            if variable.size > _COMPRESSED_ABOVE and variable.dtype.kind in "fiu"
-        }
-        for node in tree.subtree
-    }
+    return version

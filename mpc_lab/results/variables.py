@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PAIRING_MODES = ("matched", "mirrored", "adjacent")
 VARIANCES = ("naive", "query", "item", "union")
 VERDICTS = ("undervalued", "overvalued", "within tolerance", "inconclusive", "not estimable")
@@ -94,7 +94,7 @@ CURVE: dict[str, Variable] = {
 }
 
 SUM_FAMILIES = ("naive", "query", "item", "dyad", "item_query", "dyad_query")
-_SQUARES = {
+SQUARES = {
     "cc": ("sum of squared pair counts", "1"),
     "cu": ("sum of pair count times centred sum", "outcome"),
     "uu": ("sum of squared centred sums", "outcome^2"),
@@ -116,7 +116,7 @@ MOMENTS: dict[str, Variable] = {
             MOMENT_DIMS, "f", f"{meaning} over {family} clusters", units, optional=True
         )
         for family in SUM_FAMILIES
-        for square, (meaning, units) in _SQUARES.items()
+        for square, (meaning, units) in SQUARES.items()
     },
     "inside_cc": Variable(
         MOMENT_DIMS, "f", "sum of squared pair counts over items of the group", "1", optional=True

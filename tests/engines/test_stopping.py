@@ -11,7 +11,6 @@ from concurrent.futures import wait
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import mpc_lab as mpc
 from mpc_lab.engines.memory import MemoryWalk
@@ -158,13 +157,12 @@ def test_an_interrupted_save_leaves_the_old_file_whole(tmp_path, monkeypatch):
     path = tmp_path / "audit.nc"
     audit.save(path)
     before = path.read_bytes()
-    write = xr.DataTree.to_netcdf
 
-    def interrupted(tree, target, **options):
-        write(tree, target, **options)
+    def interrupted(part, *_mode):
+        part.write_bytes(before[:1000])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(xr.DataTree, "to_netcdf", interrupted)
+    monkeypatch.setattr("mpc_lab.results.storage.open", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         audit.save(path)
     assert path.read_bytes() == before

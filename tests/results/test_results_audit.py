@@ -67,7 +67,7 @@ def test_a_curve_of_other_groups_is_refused(make_audit, audit):
 def test_the_tree_holds_the_parts_and_the_attributes(audit):
     tree = audit.tree
     assert list(tree.children) == ["headline", "curve", "objective", "moments"]
-    assert tree.attrs["schema_version"] == 1
+    assert tree.attrs["schema_version"] == 2
     xr.testing.assert_identical(tree["curve"].to_dataset(), audit.curve)
 
 

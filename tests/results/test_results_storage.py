@@ -121,7 +121,7 @@ def test_a_foreign_netcdf_file_is_named(tmp_path):
 def test_a_newer_schema_is_refused(saved):
     with h5py.File(saved, "a") as file:
         file.attrs["schema_version"] = 99
-    with pytest.raises(MpcError, match=r"saved with schema 99, newer than 1 .* upgrade mpc_lab"):
+    with pytest.raises(MpcError, match=r"saved with schema 99, newer than 2 .* upgrade mpc_lab"):
         load(saved)
 
 
