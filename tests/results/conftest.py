@@ -19,7 +19,7 @@ def audit():
 
 @pytest.fixture(scope="session")
 def saved_bytes(tmp_path_factory):
-    """Return the content of a good file: to write it anew costs half a second each time."""
+    """Return the content of a good file, which many tests damage in their own way."""
     path = tmp_path_factory.mktemp("saved") / "a.nc"
     build(ranking=Rows()).save(path)
     return path.read_bytes()

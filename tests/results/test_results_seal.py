@@ -1,4 +1,4 @@
-"""A saved audit that was cut or changed is refused by name, also where its seal was made anew."""
+"""A saved audit that was cut or changed is refused by name, also under a new seal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def content(tmp_path_factory):
     return path.read_bytes()
 
 
-def seal_anew(path):
+def seal_again(path):
     data = path.read_bytes()
     path.write_bytes(data + f"\nmpc_lab sha256 {hashlib.sha256(data).hexdigest()}\n".encode())
 
@@ -43,7 +43,7 @@ def test_a_cut_file_is_seen(content, tmp_path, length):
         load(tmp_path / "a.nc")
 
 
-def test_a_file_that_another_program_wrote_anew_is_seen(content, tmp_path):
+def test_a_file_that_another_program_wrote_to_is_seen(content, tmp_path):
     path = tmp_path / "a.nc"
     path.write_bytes(content)
     with h5py.File(path, "a") as file:
@@ -100,7 +100,7 @@ def test_a_change_under_a_new_seal_is_refused_by_what_it_holds(content, tmp_path
     path.write_bytes(content)
     with h5py.File(path, "a") as file:
         change(file)
-    seal_anew(path)
+    seal_again(path)
     with pytest.raises(mpc.MpcError, match=r"a\.nc'"):
         load(path)
 

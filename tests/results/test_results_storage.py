@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import stat
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -11,9 +15,11 @@ import pytest
 import xarray as xr
 from handmade import EMPTY, HOSTILE, Rows
 
+import mpc_lab as mpc
 import mpc_lab.results.storage as storage
 from mpc_lab.errors import MpcError
 from mpc_lab.results import load
+from mpc_lab.results.extras import cross_sums, item_tables, query_ids
 
 
 def same(left: xr.DataTree, right: xr.DataTree) -> None:
@@ -60,6 +66,55 @@ def test_round_trip_of_arrays_large_enough_to_be_compressed(make_audit, tmp_path
     same(audit.tree, load(tmp_path / "a.nc").tree)
 
 
+def test_round_trip_of_attributes_and_texts_of_every_kind(make_audit, tmp_path):
+    attrs = {"long": "é" * 40_000, "lone": "\ud800", "n": -(2**63), "tiny": 5e-324, "b": "a\nb "}
+    audit = make_audit(("\ud800", "a\0b", "x" * 100_000), attrs=attrs)
+    audit.headline["estimate"].attrs["note"] = "mine"
+    audit.moments["query_cc"].attrs["units"] = "pairs"
+    audit.save(tmp_path / "a.nc")
+    loaded = load(tmp_path / "a.nc")
+    same(audit.tree, loaded.tree)
+    assert list(loaded.attrs) == list(audit.attrs)
+
+
+def test_round_trip_of_everything_that_can_be_saved(tmp_path):
+    how = {"scoring_rules": ("baseline", mpc.Boosted(0.1)), "epsilon": [0.01, 0.1]}
+    modes = ("matched", "mirrored", "adjacent")
+    log = mpc.datasets.synthetic(queries=100)
+    audit = mpc.audit(log, **how, pairing_modes=modes, bootstrap=19, progress=False)
+    audit.save(tmp_path / "a.nc", items=True, ids=True, key="k")
+    loaded = load(tmp_path / "a.nc")
+    wanted = {**item_tables(audit), "cross": cross_sums(audit), "ids": query_ids(audit, "k")}
+    for part, ds in wanted.items():
+        same(xr.DataTree(ds), xr.DataTree(loaded.extras[part]))
+    same(audit.tree, loaded.tree)
+    loaded.save(tmp_path / "b.nc")
+    same(load(tmp_path / "b.nc").tree, loaded.tree)
+
+
+def test_the_sums_of_squares_are_one_array_over_family_and_square(tmp_path):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=100), progress=False)
+    audit.save(tmp_path / "a.nc")
+    with xr.open_dataset(tmp_path / "a.nc", group="moments", engine="h5netcdf") as moments:
+        assert moments["squares"].dims[:2] == ("family", "square")
+        assert not {"query_cc", "item_uu"} & {*moments.data_vars}
+        found = moments["squares"].sel(family="item", square="uu").values
+    np.testing.assert_array_equal(found, audit.moments["item_uu"].values)
+
+
+def test_any_reader_of_netcdf_understands_the_file(saved):
+    loaded = load(saved)
+    with xr.open_datatree(saved, engine="h5netcdf") as tree:
+        assert tree.attrs["options"] == loaded.attrs["options"]
+        for part in ("headline", "curve"):
+            ours, theirs = getattr(loaded, part), tree[part].to_dataset()
+            for name, array in ours.data_vars.items():
+                assert theirs[name].dims == array.dims
+                assert theirs[name].attrs == array.attrs
+                assert (theirs[name].values == array.values).all()
+            assert theirs["group"].values.tolist() == ["1", "2"]
+
+
 def test_a_loaded_audit_may_replace_its_own_file(saved):
     loaded = load(saved)
     (saved.parent / "plain").touch()
@@ -80,6 +135,48 @@ def test_a_failed_save_leaves_the_old_file_and_no_scrap(audit, saved, monkeypatc
         audit.save(saved)
     assert [path.name for path in saved.parent.iterdir()] == ["a.nc"]
     assert saved.read_bytes() == before
+
+
+@pytest.mark.parametrize("room", [0, 1000])
+def test_a_disk_that_is_full_leaves_the_old_file_and_no_scrap(audit, saved, monkeypatch, room):
+    before = saved.read_bytes()
+
+    class Full(io.FileIO):
+        """A file on a disk with little room left."""
+
+        def write(self, content):
+            super().write(content[:room])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage, "open", Full, raising=False)
+    with pytest.raises(MpcError, match=r"a\.nc' could not be written: .*No space left"):
+        audit.save(saved)
+    assert [path.name for path in saved.parent.iterdir()] == ["a.nc"]
+    assert saved.read_bytes() == before
+
+
+# A limit on the size of files stops a write in its middle as a full disk does, and needs no mount.
+FULL = """
+import resource, signal, sys
+import mpc_lab as mpc
+audit = mpc.audit(mpc.datasets.synthetic(queries=150), progress=False)
+audit.tree
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, resource.RLIM_INFINITY))
+try:
+    audit.save(sys.argv[1])
+except mpc.MpcError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot limit the size of files")
+def test_python_ends_well_after_a_write_that_failed(tmp_path):
+    words = [sys.executable, "-c", FULL, str(tmp_path / "a.nc")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert "a.nc' could not be written: " in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["none/a.nc", "."])
