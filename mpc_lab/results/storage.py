@@ -225,7 +225,7 @@ def _read(source: Path, data: bytes) -> dict[str, xr.Dataset]:
             raise ValueError("not an HDF5 file")
         with h5py.File(io.BytesIO(data), "r") as file:
             version = _version(source, file)
-            check_file(file, data, str(source), is_old=version == 1)
+            check_file(file, data, str(source), is_old=version < 2)
             if version > 1:
                 return _read_parts(source, file)
         return read_old_parts(data, str(source))
