@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with watched_streams() as streams:
         _show_what_cannot_be_encoded()
         try:
-            with signals.heard():
+            with signals.heard(is_program=arguments is None):
                 code, said = _run(arguments, signals, streams)
         except KeyboardInterrupt:
             code, said = INTERRUPTED, "interrupted."

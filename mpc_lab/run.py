@@ -21,9 +21,9 @@ from mpc_lab.engines.measure import (
     measure_cross,
     measure_items,
 )
-from mpc_lab.engines.opening import OpenLog, open_log
+from mpc_lab.engines.opening import open_log
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import Source
+from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.engines.tables import correlations
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.power import mde
@@ -37,11 +37,13 @@ from mpc_lab.results.family import ITEM_FAMILIES, infer
 from mpc_lab.results.plan import Plan, make_plan
 from mpc_lab.results.schema import check_headline, noted
 from mpc_lab.results.variables import HEADLINE, HEADLINE_DIMS
-from mpc_lab.scoring import Custom, Rule
+from mpc_lab.scoring import Column, Custom, Rule
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import ArrayLike
+
+    from mpc_lab.ranking import LogFacts
 
 
 _FIRST_PERCENTILE = Quantile(0.01)
@@ -64,6 +66,8 @@ def audit(
     progress: bool | None = None,
     memory: str | int | None = None,
     spill: str | os.PathLike[str] | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
     **columns: Any,
 ) -> Audit:
     r"""Audit whether a ranker undervalues groups of items.
@@ -80,8 +84,9 @@ def audit(
     ----------
     data : Ranking, frame, path or list of paths
         A :class:`mpc_lab.Ranking`, or what it takes together with its keywords. Or the path of a
-        Parquet, CSV or Feather file, a pattern such as ``"logs/*.parquet"``, or a list of these:
-        they may be larger than memory. Or a Dask or Spark frame, larger than a machine.
+        CSV, Parquet, Feather or JSON lines file, a folder, a pattern such as
+        ``"logs/*.parquet"``, or a list of these; they may be larger than memory. Or a Dask or
+        Spark frame, larger than a machine.
     groups : list of str, optional
         The groups to audit; by default all.
     scoring_rules : list
@@ -114,11 +119,16 @@ def audit(
     progress : bool, optional
         Whether to show a progress bar; by default in a terminal or notebook when the work is long.
     memory : str or int, optional
-        For files: the most memory to use, as ``"4GB"`` or in bytes; by default half of the
-        machine's.
+        For files: walk them out of core in at most this much memory, as ``"4GB"`` or in bytes. By
+        default files that fit into half of the machine's memory are read into it, and others are
+        walked.
     spill : path, optional
-        For files: the folder for what does not fit into memory, by default that of the system's
-        temporary files. What is written there is removed at the end.
+        For files that are walked: the folder for what does not fit into memory, by default that
+        of the system's temporary files. What is written there is removed at the end.
+    sep, encoding : str, optional
+        For text files: what separates their cells, such as ``";"``, and how their letters are
+        written, such as ``"latin-1"``. Both are found where they are not given, and printed
+        unless they are commas and UTF-8.
     **columns
         The keywords of :class:`mpc_lab.Ranking`, when `data` is not one.
 
@@ -139,28 +149,26 @@ def audit(
     'undervalued'
     """
     _check_keywords(columns)
-    log = open_log(data, columns, memory, spill)
-    plan = make_plan(
-        log.known,
-        groups=groups,
-        scoring_rules=scoring_rules,
-        pairing_modes=pairing_modes,
-        threshold=threshold,
-        epsilon=epsilon,
-        cluster=cluster,
-        level=level,
-        adjust=adjust,
-        tolerance=tolerance,
-        bootstrap=bootstrap,
-        seed=seed,
-    )
-    _check_rows_stay(plan, log)
-    with (
-        Progress(progress) as bar,
-        announced_compilation(bar.wanted),
-        log.source(plan, bar) as source,
-    ):
-        return _with_bootstrap(plan, _run(plan, log, source))
+    files = {"memory": memory, "spill": spill, "sep": sep, "encoding": encoding}
+    with Progress(progress) as bar:
+        log = open_log(data, columns, **files, rules=scoring_rules, progress=bar)
+        plan = make_plan(
+            log.known,
+            groups=groups,
+            scoring_rules=scoring_rules,
+            pairing_modes=pairing_modes,
+            threshold=threshold,
+            epsilon=epsilon,
+            cluster=cluster,
+            level=level,
+            adjust=adjust,
+            tolerance=tolerance,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
+        _check_rows_stay(plan, log)
+        with announced_compilation(bar.wanted), log.source(plan, bar) as source:
+            return _with_bootstrap(plan, _run(plan, log, source))
 
 
 def _check_keywords(columns: dict[str, Any]) -> None:
@@ -235,7 +243,14 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         grid=grid,
         # To read a log again for every cell would take longer than once for all of them.
         curve_part=None if log.ranking is None else later.curve_part,
+        reread=None if log.ranking is not None else partial(_reread, plan, log, source.facts),
     )
+
+
+def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:
+    """Read the rows of a log that was walked, with the columns that its rules name."""
+    extra = [rule.name for rule in plan.scoring_rules if isinstance(rule, Column)]
+    return log.read_rows(extra, facts.n_rows)
 
 
 class _Later:

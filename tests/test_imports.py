@@ -18,6 +18,7 @@ import mpc_lab
 PACKAGE = Path(__file__).parents[1] / "mpc_lab"
 ROOMS = (
     "errors",
+    "files",
     "arguments",
     "terminal",
     "writing",

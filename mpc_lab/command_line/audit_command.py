@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.command_line.config import settings
-from mpc_lab.command_line.files import Columns, column_names, find_files, head, read_log
 from mpc_lab.command_line.show import show
-from mpc_lab.command_line.values import as_typed, names, rule_columns
+from mpc_lab.command_line.values import as_typed, names
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, find_files
 from mpc_lab.terminal import plain
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
     from mpc_lab.results import Audit
 
 _NEEDED = ("query", "score", "outcome", "group")
-_IDS = ("query", "item", "unit", "segment")
-_NUMBERS = ("score", "outcome", "position")
 _ROLES = (*_NEEDED, "item", "unit", "position", "segment")
 _OPTIONS = {"epsilon", "cluster", "level", "adjust", "tolerance", "bootstrap", "seed", "threshold"}
 _LARGE = {"memory", "spill"}
@@ -52,9 +48,9 @@ def _run(given: dict[str, Any]) -> int:
     _check_gate(given)
     if not given.get("files"):
         raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
-    paths = find_files(given["files"])
-    _check_outputs(given, paths)
-    result = _audit(paths, given)
+    files = find_files(given["files"], given.get("sep"), given.get("encoding"))
+    _check_outputs(given, files.paths)
+    result = _audit(files, given)
     planned = given.get("planned", _PLANNED) if given.get("anytime") else None
     answer, sentence = _gate(result, planned) if given.get("gate") else (0, "")
     _write(result, given, planned)
@@ -82,13 +78,13 @@ def _check_gate(given: dict[str, Any]) -> None:
         )
 
 
-def _check_outputs(given: dict[str, Any], inputs: list[Path]) -> None:
+def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
     """Refuse a hopeless path before the work, not after it."""
     printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
     if len(printed) > 1:
         listed = " and ".join(printed)
         raise MpcError(f'Only one of {listed} can be "-", which prints it: give the rest a file.')
-    taken = {path.resolve(): "a log that is read" for path in inputs}
+    taken = {Path(path).resolve(): "a log that is read" for path in inputs}
     for name in _OUTPUTS:
         if name not in given or (name in _PRINTED and given[name] == _STDOUT):
             continue
@@ -110,28 +106,19 @@ def _keywords(roles: dict[str, list[str]], given: dict[str, Any]) -> dict[str, A
     return {**single, **{name: given[name] for name in ("group_sep", "missing") if name in given}}
 
 
-def _ranking(paths: list[Path], roles: dict[str, list[str]], given: dict[str, Any]) -> Ranking:
-    from mpc_lab.ranking import Ranking
-
-    columns = _columns(roles, rule_columns(given.get("rules", ())))
-    with _reading(paths, given) as done:
-        log = read_log(paths, columns, done)
-    return Ranking(log, **_keywords(roles, given))
-
-
-def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, list[str]]:
-    roles = {}
+def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
+    roles, known = {}, files.names
     for name in _ROLES:
         value = given.get(name)
         if value is not None:
             roles[name] = names(value, known) if isinstance(value, list) else [value]
     if given.get("guess"):
-        roles = _guessed(path, given, roles) | roles
+        roles = _guessed(files, given, roles) | roles
     absent = [name for name in _NEEDED if not roles.get(name)]
     if absent:
         listed = ", ".join(f"--{name}" for name in absent)
         raise MpcError(
-            f"An audit needs {listed}: name a column of {str(path)!r} for each, which has "
+            f"An audit needs {listed}: name a column of {files.paths[0]!r} for each, which has "
             f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}; or let "
             "--guess choose."
         )
@@ -139,12 +126,13 @@ def _roles(path: Path, given: dict[str, Any], known: list[str]) -> dict[str, lis
 
 
 def _guessed(
-    path: Path, given: dict[str, Any], roles: dict[str, list[str]]
+    files: Files, given: dict[str, Any], roles: dict[str, list[str]]
 ) -> dict[str, list[str]]:
     """Guess the columns from the first rows, and print the guess."""
     from mpc_lab.ranking.guessing import guess_columns
 
-    guess = {name: value for name, value in guess_columns(head(path)).items() if value is not None}
+    found_first = guess_columns(files.head())
+    guess = {name: value for name, value in found_first.items() if value is not None}
     separator = guess.pop("group_sep", None)
     if separator and "group" not in given:
         given.setdefault("group_sep", separator)
@@ -162,55 +150,36 @@ def _guessed(
     return found
 
 
-def _columns(roles: dict[str, list[str]], more: list[str]) -> Columns:
-    flags = roles["group"] if len(roles["group"]) > 1 else []
-    labels = [] if flags else roles["group"]
-    return Columns(
-        ids=(*(name for role in _IDS for name in roles.get(role, [])), *labels),
-        numbers=(*(name for role in _NUMBERS for name in roles.get(role, [])), *more),
-        flags=tuple(flags),
-    )
-
-
 def _shows_progress(given: dict[str, Any]) -> bool:
     return bool(given.get("progress", sys.stderr.isatty()))
-
-
-@contextmanager
-def _reading(paths: list[Path], given: dict[str, Any]) -> Iterator[Any]:
-    """Show how many files are read, where there are several."""
-    if len(paths) < 2 or not _shows_progress(given):
-        yield None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=len(paths), desc="reading", unit="file", leave=False, delay=1.0) as bar:
-        yield lambda: bar.update(1)
 
 
 # -- the audit and what is made of it --------------------------------------------------------
 
 
-def _audit(paths: list[Path], given: dict[str, Any]) -> Audit:
+def _audit(files: Files, given: dict[str, Any]) -> Audit:
+    from mpc_lab.engines.opening import open_log
+    from mpc_lab.engines.progress import Progress
     from mpc_lab.run import audit
 
-    roles = _roles(paths[0], given, column_names(paths[0]))
     chosen = {name: given[name] for name in _OPTIONS if name in given}
     if "rules" in given:
         chosen["scoring_rules"] = given["rules"]
     if "modes" in given:
         chosen["pairing_modes"] = names(given["modes"], ())
     chosen["progress"] = _shows_progress(given)
-    if _LARGE & given.keys():
-        how = {name: given[name] for name in _LARGE if name in given}
-        if "groups" in given:
-            # Which groups there are is not known before the files are read.
-            chosen["groups"] = names(given["groups"], ())
-        return audit([str(path) for path in paths], **_keywords(roles, given), **how, **chosen)
-    ranking = _ranking(paths, roles, given)
+    how = {name: given[name] for name in _LARGE if name in given}
+    with Progress(chosen["progress"], unit="file") as bar:
+        log = open_log(
+            files,
+            _keywords(_roles(files, given), given),
+            rules=chosen.get("scoring_rules", ()),
+            progress=bar,
+            **how,
+        )
     if "groups" in given:
-        chosen["groups"] = names(given["groups"], ranking.groups)
-    return audit(ranking, **chosen)
+        chosen["groups"] = names(given["groups"], log.known.groups)
+    return audit(log, **chosen)
 
 
 def _gate(result: Audit, planned: int | None) -> tuple[int, str]:

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mpc_lab.command_line.files import column_names
 from mpc_lab.command_line.options import BY_NAME, COLUMN_OPTIONS
 from mpc_lab.command_line.values import names
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, find_files
 
 _SAVED = (".nc", ".h5")
 
@@ -21,9 +21,14 @@ def run(options: argparse.Namespace) -> int:
         raise MpcError(f"There is no file {str(path)!r} to explore.")
     from mpc_lab.explorers.app import serve
 
+    columns = _columns(path, options)
+    how: dict[str, Any] = {
+        name: columns.pop(name) for name in ("sep", "encoding") if name in columns
+    }
     return serve(
         path,
-        columns=_columns(path, options),
+        columns=columns,
+        how=how,
         port=options.port,
         open_browser=not options.no_open,
     )
@@ -32,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
 def _columns(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of a ranking that were given."""
     found: dict[str, Any] = {}
+    files: Files | None = None
     for name in COLUMN_OPTIONS:
         given = getattr(options, name)
         if given is None:
@@ -39,7 +45,8 @@ def _columns(path: Path, options: argparse.Namespace) -> dict[str, Any]:
         if path.suffix.lower() in _SAVED:
             raise MpcError(f"{BY_NAME[name].flag} names a column of a log, but an audit was given.")
         if BY_NAME[name].is_list:
-            several = names(given, column_names(path))
+            files = files or find_files(path, options.sep, options.encoding)
+            several = names(given, files.names)
             found[name] = several[0] if len(several) == 1 else several
         else:
             found[name] = given

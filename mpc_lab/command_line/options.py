@@ -102,6 +102,10 @@ OPTIONS = (
         COLUMNS,
         "guess the columns that are not given, and print the guess; check it",
     ),
+    Option("sep", "text", COLUMNS, "what separates cells of text files (found)", "CHARACTER"),
+    Option(
+        "encoding", "text", COLUMNS, "how letters of text files are written (found)", "ENCODING"
+    ),
     Option("groups", "texts", COMPARED, "audit these groups only (all)", "NAME,…"),
     Option(
         "rules",

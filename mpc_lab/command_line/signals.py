@@ -36,11 +36,17 @@ class EndingSignals:
         self._is_working = False
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def heard(self, *, is_program: bool) -> Iterator[None]:
         """Hear the signals to end inside the block; afterwards the handlers are as they were.
 
         A signal that is ignored stays so, as SIGHUP under ``nohup``. Nothing is heard outside the
         main thread, where Python calls no handler.
+
+        Parameters
+        ----------
+        is_program : bool
+            Whether Python ends after the block. Then it is not to be killed on its way out once a
+            signal was seen, which would change its exit code.
         """
         before = _handlers()
         self._is_working = True
@@ -51,7 +57,8 @@ class EndingSignals:
         finally:
             self._is_working = False
             for number, handler in before.items():
-                signal.signal(number, handler)
+                ends = is_program and self.seen is not None
+                signal.signal(number, signal.SIG_IGN if ends else handler)
 
     def __call__(self, number: int, _frame: FrameType | None = None) -> None:
         """Stop the work at the first signal, and let tidying up go on at the others."""

@@ -112,19 +112,16 @@ def rule(text: Any) -> Any:
     raise MpcError(f"rules takes {_RULES}, not {text!r}.")
 
 
-def rule_columns(rules: Iterable[Any]) -> list[str]:
-    """Return the columns of the log that rules ask for."""
-    from mpc_lab.scoring import Column
-
-    return [str(one.name) for one in rules if isinstance(one, Column)]
-
-
 # What an error asks for in Python, as it is written on the line.
 _TYPED = {
     'pass missing="drop"': "give --missing drop",
     'missing="drop"': "--missing drop",
     "audit.summary()": "the summary",
     "mpc.Column": "--rules column:NAME",
+    "sep must": "--sep must",
+    "Leave sep out": "Leave --sep out",
+    "encoding must": "--encoding must",
+    "Leave encoding out": "Leave --encoding out",
     "memory=": "--memory",
     "spill=": "--spill",
     ", as a Ranking": "",

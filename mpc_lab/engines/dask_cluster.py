@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,12 +32,13 @@ from mpc_lab.engines.dask_calls import (
 from mpc_lab.engines.dtypes import settle
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
+from mpc_lab.engines.limits import BYTES_OF_A_ROW, check_fits
 from mpc_lab.engines.parts import Part
-from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
+from mpc_lab.engines.pieces import Piece, Spec, find_groups, keywords, make_piece
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import Source
+from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.pairing.arrays import Masks
-from mpc_lab.ranking import ColumnNames, Facts
+from mpc_lab.ranking import ColumnNames, Facts, Ranking
 
 if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
@@ -48,7 +49,7 @@ Chunk = TypeVar("Chunk")
 _FAN_IN = 8
 
 
-class DaskLog:
+class DaskLog(OpenLog):
     """A log in a Dask frame.
 
     Parameters
@@ -59,8 +60,6 @@ class DaskLog:
         Whether rows with a missing value are left out.
     """
 
-    ranking = None
-
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("dask", "A Dask frame")
         self.frame, self.spec = frame, Spec(columns, drop)
@@ -70,7 +69,20 @@ class DaskLog:
             wanted = frame[self.spec.needed].to_delayed()
             found = compute([later(_groups)(part, declared, shared) for part in wanted])
         groups = tuple(sorted({group for part in found for group in part}))
-        self.known = Facts(columns, groups)
+        self._facts = Facts(columns, groups)
+
+    @property
+    def known(self) -> Facts:
+        """Its columns and groups."""
+        return self._facts
+
+    def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
+        """Collect the rows into memory, for a question that needs them."""
+        check_fits(BYTES_OF_A_ROW * n_rows)
+        names = replace(self.spec, extra=tuple(map(str, extra))).needed
+        with reading():
+            (frame,) = compute([self.frame[names]])
+        return Ranking(frame.reset_index(drop=True), **keywords(self.spec))
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
@@ -81,7 +93,7 @@ class DaskLog:
         cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
         check_rows(counts)
         items = cluster.collect(_names, "counting items")
-        facts = facts_of(self.known, counts, items, cluster, plan)
+        facts = facts_of(self._facts, counts, items, cluster, plan)
         yield ClusterSource(cluster, plan.groups, facts)
 
     def _whole(self, spec: Spec) -> tuple[list[Any], list[Piece]]:

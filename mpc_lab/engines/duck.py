@@ -1,4 +1,4 @@
-"""Logs in files, larger than memory: DuckDB reads and sorts them, the chunks are walked from disk.
+"""Logs in files, larger than memory: DuckDB sorts them, and the chunks are walked from disk.
 
 The rows are sorted by query and score once, only the columns that are needed, and written to a
 folder of our own; every pass of an audit reads them from there, chunk by chunk.
@@ -7,7 +7,7 @@ folder of our own; every pass of an audit reads them from there, chunk by chunk.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,21 +20,21 @@ from mpc_lab.engines.chunked import ChunkedSource, Parts
 from mpc_lab.engines.cutting import BadRows, Cut, cut
 from mpc_lab.engines.duck_checks import check_one_per_query, explain
 from mpc_lab.engines.duck_database import Database, connect
-from mpc_lab.engines.duck_files import open_files
 from mpc_lab.engines.duck_fits import fits_of_all
-from mpc_lab.engines.duck_rows import DuckRows, Labels
+from mpc_lab.engines.duck_rows import DuckRows, groups_in
 from mpc_lab.engines.extras import need_extra
-from mpc_lab.engines.files import Files
-from mpc_lab.engines.limits import Limits
+from mpc_lab.engines.limits import Limits, check_fits
 from mpc_lab.engines.list_checks import ListChecks
 from mpc_lab.engines.parts import Part
+from mpc_lab.engines.pieces import Spec
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import Source
+from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.engines.spool import Spool, spill_folder
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Files
 from mpc_lab.pairing.arrays import Ints
 from mpc_lab.pairing.walk import added
-from mpc_lab.ranking import ColumnNames, Facts, checks
+from mpc_lab.ranking import ColumnNames, Facts, Ranking, checks, read_ranking
 from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
 from mpc_lab.scoring import Boosted, Calibrated, Column
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _BYTES_IN_A_ROW = 128  # of a chunk, with the copies that a pass makes
 
 
-class DuckLog:
+class DuckLog(OpenLog):
     """A log in files.
 
     Parameters
@@ -58,8 +58,6 @@ class DuckLog:
         Where to make the folder for what does not fit into memory.
     """
 
-    ranking = None
-
     def __init__(
         self,
         files: Files,
@@ -69,40 +67,57 @@ class DuckLog:
         limits: Limits,
         spill: str | os.PathLike[str] | None,
     ) -> None:
-        need_extra("duckdb", "A log in files")
-        self.files, self.columns, self.drop = files, columns, drop
+        need_extra("duckdb", "A log larger than memory")
+        self.files, self.spec = files, Spec(columns, drop)
         self.limits, self.spill = limits, spill
-        self.stamp = files.stamp()
-        with spill_folder(spill) as folder, connect(limits, folder) as database:
-            rows = self._rows(database)
-            self.labels: Labels = rows.labels(database)
-        self.known = Facts(columns, self.labels.membership.groups)
+        with spill_folder(spill):  # a folder that is not there is told before the work
+            self.stamp = files.stamp()
+            self._facts = Facts(columns, groups_in(files, self.spec))
 
-    def _rows(self, database: Database) -> DuckRows:
-        return DuckRows(
-            open_files(database, self.files, self.columns), self.columns, drop=self.drop
-        )
+    @property
+    def known(self) -> Facts:
+        """Its columns and groups."""
+        return self._facts
 
-    @contextmanager
-    def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Sort the rows into a folder of our own, which is removed at the end."""
+    def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
+        """Read the rows into memory, for a question that needs them."""
+        self._check_unchanged()
+        columns = self.spec.columns
+        check_fits(self.files.bytes_in_memory(columns.roles(extra)))
+        return read_ranking(self.files, columns, drop=self.spec.drop, extra=extra)
+
+    def _check_unchanged(self) -> None:
         if self.files.stamp() != self.stamp:
             raise MpcError(
                 "The files of the log have changed since they were first read: run the audit again."
             )
+
+    @contextmanager
+    def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
+        """Sort the rows into a folder of our own, which is removed at the end."""
+        self._check_unchanged()
+        extra = tuple(
+            dict.fromkeys(str(rule.name) for rule in plan.scoring_rules if isinstance(rule, Column))
+        )
+        rows = DuckRows(replace(self.spec, groups=plan.groups, extra=extra))
+        done = progress("reading files", len(self.files.paths)) if progress else None
         with spill_folder(self.spill) as folder:
+            dataset = rows.write(self.files, folder / "rows.arrow", done)
+            if dataset is None:
+                raise checks.no_rows()
             with connect(self.limits, folder) as database:
-                rows = self._rows(database)
+                database.register("log", dataset)
                 for role in ("unit", "segment"):
-                    if getattr(self.columns, role) is not None:
-                        check_one_per_query(database, rows, role)
+                    if getattr(self.spec.columns, role) is not None:
+                        check_one_per_query(database, rows, self.files, role)
                 spool, n_items = self._sorted(database, rows, plan, folder)
-                dropped = self._dropped(database, rows, spool.n_rows)
+                dropped = _count(database) - spool.n_rows if self.spec.drop else 0
                 fits = None
                 if any(isinstance(rule, Calibrated) for rule in plan.scoring_rules):
-                    fits = fits_of_all(database, rows, self.labels, plan.groups)
+                    fits = fits_of_all(database, rows)
+            (folder / "rows.arrow").unlink()  # the sorted rows are there now
             facts = replace(
-                self.known,
+                self._facts,
                 n_rows=spool.n_rows,
                 n_queries=spool.n_queries,
                 n_units=spool.n_units,
@@ -118,95 +133,83 @@ class DuckLog:
         self, database: Database, rows: DuckRows, plan: Plan, folder: Path
     ) -> tuple[Spool, int]:
         """Sort the rows and write them to disk; return them and how many items there are."""
-        extra = tuple(
-            dict.fromkeys(str(rule.name) for rule in plan.scoring_rules if isinstance(rule, Column))
-        )
-        asked = _Asked(rows, extra, in_order="adjacent" in plan.swept_modes)
+        asked = _Asked(rows, in_order="adjacent" in plan.swept_modes)
         n_items = asked.number_items(database)
-        masks, join = rows.masks(database, self.labels, plan.groups)
-        n_words = max(1, -(-len(plan.groups) // 64))
-        positions = self.columns.position is not None
-        spool = Spool(folder, n_words, extra, positions)
+        positions = self.spec.columns.position is not None
+        spool = Spool(folder, len(rows.masks), rows.spec.extra, positions)
         listed = ListChecks(n_items, positions)
-        at_once = self.limits.rows_at_once(_BYTES_IN_A_ROW + 8 * n_words)
+        at_once = self.limits.rows_at_once(_BYTES_IN_A_ROW + 8 * len(rows.masks))
         try:
-            with database.batches(asked.sql(masks, join)) as batches:
+            with database.batches(asked.sql(database)) as batches:
                 for chunk in cut(batches, asked.keys, asked.unit_keys, at_once):
-                    spool.append(_checked(chunk, listed, extra), chunk.starts, chunk.units)
+                    spool.append(_checked(chunk, listed, rows.extra), chunk.starts, chunk.units)
         except BadRows:
-            raise explain(database, rows, extra) from None
+            raise explain(database, rows, self.files) from None
         finally:
             spool.close()
         if not spool.n_rows:
-            n_rows = _count(database, rows)
-            raise checks.nothing_left(n_rows) if n_rows else checks.no_rows()
+            raise checks.nothing_left(_count(database))
         return spool, n_items
-
-    def _dropped(self, database: Database, rows: DuckRows, n_rows: int) -> int:
-        return _count(database, rows) - n_rows if self.drop else 0
 
 
 class _Asked:
     """The question that gives the sorted rows."""
 
-    def __init__(self, rows: DuckRows, extra: tuple[str, ...], *, in_order: bool) -> None:
+    def __init__(self, rows: DuckRows, *, in_order: bool) -> None:
         self.rows = rows
-        by_row = in_order and rows.columns.position is None
-        self.table = rows.table.numbered if by_row else rows.table.sql
-        names: list[tuple[str, Hashable, str]] = []
-        if rows.columns.unit is not None:
-            names.append(("unit", rows.columns.unit, rows.id("unit")))
-        names += [
-            (f"query{k}", name, sql)
-            for k, (_, name, sql) in enumerate(i for i in rows.ids if i[0] == "query")
-        ]
-        self.ids = {alias: sql for alias, _, sql in names}
-        self.keys = [alias for alias in self.ids if alias != "unit"]
-        self.unit_keys = [alias for alias in self.ids if alias == "unit"]
-        self.order = []
-        for alias, name, _ in names:
-            quick = rows.table.sorts_quickly(name)
-            self.order += [alias] if quick else [f"hash({alias})", alias]
-        self.order.append("score")
-        outcome = rows.table.carried(rows.columns.outcome, "outcome")
-        self.plain = {"score": rows.number("score"), "outcome": outcome}
-        self.plain |= {
-            f"extra{k}": rows.table.number(name, "score") for k, name in enumerate(extra)
-        }
-        if rows.columns.position is not None:
-            self.plain["tie"] = f"(-{rows.number('position')})"
-        elif by_row:
-            self.plain["tie"] = "(-row)"
-        if "tie" in self.plain:
-            self.order.append("tie")
+        roles = {role: alias for role, _, alias in rows.ids}
+        self.has_items = "item" in roles
+        self.keys = [alias for role, _, alias in rows.ids if role == "query"]
+        self.unit_keys = ["unit"] if "unit" in roles else []
+        self.tie = ""
+        if any(role == "position" for role, _, _ in rows.numbers):
+            self.tie = "(-position)"
+        elif in_order:
+            self.tie = "(-row)"
 
     def number_items(self, database: Database) -> int:
         """Give every item a number, and return how many there are."""
-        if self.rows.columns.item is None:
+        if not self.has_items:
             return 0
         database.do(
             "CREATE TEMP TABLE items AS SELECT item, row_number() OVER () - 1 AS code FROM "
-            f"(SELECT DISTINCT {self.rows.id('item')} AS item FROM {self.rows.kept})"
+            f"(SELECT DISTINCT item FROM {self.rows.kept})"
         )
         return int(database.rows("SELECT count(item) FROM items")[0][0])
 
-    def sql(self, masks: str, join: str) -> str:
-        """Return the question, given the masks of groups and the join they need."""
-        columns = [f"{sql} AS {alias}" for alias, sql in {**self.ids, **self.plain}.items()]
-        if self.rows.columns.item is not None:
+    def sql(self, database: Database) -> str:
+        """Return the question."""
+        kinds = {row[0]: row[1] for row in database.rows("DESCRIBE SELECT * FROM log")}
+        names = [*self.unit_keys, *self.keys]
+        numbers = ["score", "outcome", *(alias for _, _, alias in self.rows.extra)]
+        columns = [f"log.{name}" for name in (*names, *numbers, *self.rows.masks)]
+        order = [
+            key
+            for name in names
+            # Long texts go by their hash first.
+            for key in ([name] if kinds[name] in _QUICK else [f"hash({name})", name])
+        ]
+        order.append("score")
+        if self.tie:
+            columns.append(f"{self.tie} AS tie")
+            order.append("tie")
+        join = ""
+        if self.has_items:
             columns.append("items.code AS item")
-            join += f" LEFT JOIN items ON {self.rows.id('item')} = items.item"
-        kept = f" WHERE {self.rows.complete}" if self.rows.drop else ""
-        return (
-            f"SELECT {', '.join(columns)}, {masks} FROM {self.table} {join}{kept} "
-            f"ORDER BY {', '.join(self.order)}"
-        )
+            join = " LEFT JOIN items ON log.item = items.item"
+        kept = self.rows.kept.replace("log", f"log{join}", 1)
+        if self.has_items:
+            kept = kept.replace(" item IS", " log.item IS")
+        return f"SELECT {', '.join(columns)} FROM {kept} ORDER BY {', '.join(order)}"
 
 
-def _checked(chunk: Cut, listed: ListChecks, extra: tuple[str, ...]) -> dict[str, Any]:
+_QUICK = ("BIGINT", "UBIGINT", "BOOLEAN")
+
+
+def _checked(chunk: Cut, listed: ListChecks, extra: list[Any]) -> dict[str, Any]:
     """Return the columns as they are written, if they pass the checks."""
     columns = dict(chunk.columns)
-    for name in ("score", "outcome", *(f"extra{k}" for k in range(len(extra)))):
+    for name in ("score", "outcome", *(alias for _, _, alias in extra)):
         # One number that is not finite makes their sum so; an overflow is found to be none.
         with np.errstate(over="ignore", invalid="ignore"):
             suspect = not np.isfinite(np.sum(columns[name]))
@@ -226,8 +229,8 @@ def _checked(chunk: Cut, listed: ListChecks, extra: tuple[str, ...]) -> dict[str
     return columns
 
 
-def _count(database: Database, rows: DuckRows) -> int:
-    return int(database.rows(f"SELECT count(*) FROM {rows.table.sql}")[0][0])
+def _count(database: Database) -> int:
+    return int(database.rows("SELECT count(*) FROM log")[0][0])
 
 
 def _score_std(parts: Parts, n_rows: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.engines.duck_database import Database
-from mpc_lab.engines.duck_rows import DuckRows, Labels
+from mpc_lab.engines.duck_rows import DuckRows
 from mpc_lab.engines.fits import levels
 from mpc_lab.pairing.arrays import Floats
 from mpc_lab.scoring.calibrated import Pool, Steps
@@ -16,22 +16,16 @@ from mpc_lab.scoring.calibrated import Pool, Steps
 _ROWS_AT_ONCE = 1 << 20
 
 
-def fits_of_all(
-    database: Database, rows: DuckRows, labels: Labels, groups: tuple[str, ...]
-) -> list[tuple[Steps, Steps]]:
+def fits_of_all(database: Database, rows: DuckRows) -> list[tuple[Steps, Steps]]:
     """Fit the outcome on the score inside and outside every group, in one sort for all."""
-    masks, join = rows.masks(database, labels, groups)
-    kept = f" WHERE {rows.complete}" if rows.drop else ""
-    question = (
-        f"SELECT {rows.number('score')} AS score, {rows.number('outcome')} AS outcome, {masks} "
-        f"FROM {rows.table.sql} {join}{kept} ORDER BY score"
-    )
-    pools = [(Pool(), Pool()) for _ in groups]
+    masks = ", ".join(rows.masks)
+    question = f"SELECT score, outcome, {masks} FROM {rows.kept} ORDER BY score"
+    pools = [(Pool(), Pool()) for _ in rows.spec.groups]
     with database.batches(question) as batches:
         for score, outcome, words in _whole_levels(batches):
             for group, (inside, outside) in enumerate(pools):
                 bit = np.uint64(1) << np.uint64(group % 64)
-                member = words[group // 64] & bit != 0
+                member = words[group // 64].astype(np.uint64) & bit != 0
                 inside.add(*levels(score, outcome, member))
                 outside.add(*levels(score, outcome, ~member))
     return [(inside.steps(), outside.steps()) for inside, outside in pools]

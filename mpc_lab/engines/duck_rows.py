@@ -1,132 +1,156 @@
-"""Which rows of a table are wanted, as SQL: checked roles, masks of groups, codes of items."""
+"""The rows of a log on the way into DuckDB: read by the rules of memory, kept in one Arrow file.
+
+DuckDB sorts and counts. What a value means was decided before it sees one: names of columns, types,
+numbers and groups are settled here, by the code that reads a `Ranking`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mpc_lab.engines.duck_database import Database
-from mpc_lab.engines.duck_table import DuckTable
-from mpc_lab.pairing.log import select_groups
-from mpc_lab.ranking import ColumnNames, group_index
-from mpc_lab.ranking.groups import Membership, label_names, read_groups
-from mpc_lab.ranking.table import open_table
+from mpc_lab.engines.pieces import Spec, find_groups, order_masks
+from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, Roles
+from mpc_lab.ranking.columns import encode, numbers
+from mpc_lab.ranking.groups import read_groups
+from mpc_lab.ranking.table import get_column, open_table
+
+_WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The distinct labels of a group column, as an Arrow table, and who has which groups.
+def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
+    """Return the names of all groups of a log."""
+    import pyarrow as pa
 
-    `column` is empty where groups are boolean columns; then `membership` holds names alone.
-    """
-
-    column: Any
-    membership: Membership
+    roles = spec.columns.roles()
+    if not spec.drop:
+        group = spec.columns.group
+        flags = tuple(map(str, group)) if isinstance(group, tuple) else ()
+        roles = Roles(labels=() if flags else (str(group),), flags=flags)
+    found: set[str] = set()
+    for batch in files.batches(roles):
+        found |= set(find_groups(pa.Table.from_batches([batch]), spec))
+    return tuple(sorted(found))
 
 
 class DuckRows:
-    """The parts of a log as SQL expressions over a table.
+    """The rows of a log in one Arrow file, its columns named for the parts they play.
 
     Parameters
     ----------
-    table : DuckTable
-    columns : ColumnNames
-    drop : bool
-        Whether rows with a missing value are left out.
+    spec : Spec
     """
 
-    def __init__(self, table: DuckTable, columns: ColumnNames, *, drop: bool) -> None:
-        self.table, self.columns, self.drop = table, columns, drop
+    def __init__(self, spec: Spec) -> None:
+        self.spec, columns = spec, spec.columns
         query = columns.query if isinstance(columns.query, tuple) else (columns.query,)
-        self.query_names: tuple[Hashable, ...] = query
-        self.ids = [("query", name, table.label(name, "query")) for name in query]
-        for role in ("item", "unit", "segment"):
-            name = getattr(columns, role)
-            if name is not None:
-                self.ids.append((role, name, table.label(name, role)))
-        self.numbers = [
-            (role, name, table.number(name, role))
-            for role in ("score", "outcome", "position")
-            if (name := getattr(columns, role)) is not None
+        self.ids: list[tuple[str, Hashable, str]] = [
+            ("query", name, f"query{k}") for k, name in enumerate(query)
         ]
-        if isinstance(columns.group, tuple):
-            self.truths = {name: table.truth(name) for name in columns.group}
-        else:
-            self.truths = {}
-            table.place(columns.group, "group")
-
-    def id(self, role: str) -> str:
-        """Return the expression of an id that has one column."""
-        return next(sql for this, _, sql in self.ids if this == role)
-
-    def number(self, role: str) -> str:
-        """Return the expression of a number."""
-        return next(sql for this, _, sql in self.numbers if this == role)
+        for role in ("item", "unit", "segment"):
+            if getattr(columns, role) is not None:
+                self.ids.append((role, getattr(columns, role), role))
+        self.numbers: list[tuple[str, Hashable, str]] = [
+            (role, getattr(columns, role), role)
+            for role in ("score", "outcome", "position")
+            if getattr(columns, role) is not None
+        ]
+        self.extra = [("score", name, f"extra{k}") for k, name in enumerate(spec.extra)]
+        self.masks = [f"mask{word}" for word in range(max(1, -(-len(spec.groups) // 64)))]
 
     @property
     def complete(self) -> str:
         """The condition under which no value is missing."""
         wanted = [f"{sql} IS NOT NULL" for _, _, sql in self.ids]
-        wanted += [f"{sql} IS NOT NULL AND NOT isnan({sql})" for _, _, sql in self.numbers]
-        return " AND ".join(wanted)
+        return " AND ".join([*wanted, *(f"NOT isnan({sql})" for _, _, sql in self.numbers)])
 
     @property
     def kept(self) -> str:
-        """The table with the rows that are kept."""
-        return f"{self.table.sql}{f' WHERE {self.complete}' if self.drop else ''}"
+        """The rows that are kept."""
+        return f"log{f' WHERE {self.complete}' if self.spec.drop else ''}"
 
-    def labels(self, database: Database) -> Labels:
-        """Find the groups: names of boolean columns, or the distinct labels of a column."""
-        columns = self.columns
-        if isinstance(columns.group, tuple):
-            frame = open_table({name: np.zeros(1, dtype=bool) for name in columns.group})
-            found = read_groups(frame, columns.group, columns.group_sep)
-            label_names(columns.group, "The list of group columns")
-            return Labels(None, found)
-        column = f"c{self.table.place(columns.group)}"
-        distinct = database.table(f"SELECT DISTINCT {column} FROM {self.kept}")
-        distinct = distinct.rename_columns([str(columns.group)])
-        found = read_groups(open_table(distinct), columns.group, columns.group_sep)
-        return Labels(distinct.column(0), found)
+    def write(self, files: Files, path: Path, done: Callable[[], None] | None) -> Any:
+        """Write the rows of all files to one, and return it as a dataset."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
 
-    def masks(self, database: Database, labels: Labels, groups: tuple[str, ...]) -> tuple[str, str]:
-        """Return the masks of groups, as mask0, mask1, …, and the join they need."""
-        everything = labels.membership.groups
-        chosen = np.array([group_index(everything, group) for group in groups], dtype=np.int64)
-        if labels.column is None:
-            named = {str(name): sql for name, sql in self.truths.items()}
-            return _packed([named[group] for group in groups]), ""
-        masks = select_groups(labels.membership.masks, chosen)
+        writer = None
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        try:
+            with pa.OSFile(str(path), "wb") as file:
+                for batch in self._batches(files, done):
+                    if writer is None:
+                        writer = pa.ipc.new_file(file, batch.schema, options=packed)
+                    writer.write_batch(batch)
+                if writer is None:
+                    return None
+                writer.close()
+        except OSError as error:
+            raise MpcError(
+                f"The folder {str(path.parent.parent)!r} could not take what spills "
+                f"({error.strerror or error}); give spill= with more room."
+            ) from error
+        return ds.dataset(str(path), format="ipc")
+
+    def _batches(self, files: Files, done: Callable[[], None] | None) -> Iterator[Any]:
         import pyarrow as pa
 
-        table = {"label": labels.column}
-        table |= {f"mask{word}": pa.array(mask) for word, mask in enumerate(masks)}
-        database.register("labels", pa.table(table))
-        words = ", ".join(
-            f"coalesce(labels.mask{word}, 0)::{_wide_enough(len(groups) - 64 * word)} AS mask{word}"
-            for word in range(len(masks))
-        )
-        # An inner join would lose the rows without a label.
-        column = f"c{self.table.place(self.columns.group)}"
-        return words, f"LEFT JOIN labels ON log.{column} = labels.label"
+        first = 0
+        for batch in files.batches(self.spec.columns.roles(self.spec.extra), done):
+            if not batch.num_rows:
+                continue
+            row = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            yield pa.RecordBatch.from_pydict({**self._columns(batch), "row": row})
+
+    def _columns(self, batch: Any) -> dict[str, Any]:
+        import pyarrow as pa
+
+        table = open_table(pa.Table.from_batches([batch]))
+        found: dict[str, Any] = {}
+        for role, name, alias in self.ids:
+            encode(get_column(table, name, role)[:1], f"The {role} column {name!r}")
+            found[alias] = _as_key(batch.column(str(name)))
+        for role, name, alias in (*self.numbers, *self.extra):
+            found[alias] = numbers(get_column(table, name, role), f"The {role} column {name!r}")
+        return {**found, **dict(zip(self.masks, self._words(table), strict=True))}
+
+    def _words(self, table: Any) -> Iterator[NDArray[Any]]:
+        """Yield the words of the masks, no wider than they must be: every byte is sorted."""
+        columns, groups = self.spec.columns, self.spec.groups
+        found = read_groups(table, columns.group, columns.group_sep)
+        for word, mask in enumerate(order_masks(found.groups, found.masks, groups)):
+            bits = len(groups) - 64 * word
+            yield mask.astype(next((t for most, t in _WORDS.items() if bits <= most), np.uint64))
 
 
-def _packed(truths: list[str]) -> str:
-    words = []
-    for word, start in enumerate(range(0, max(len(truths), 1), 64)):
-        kind = _wide_enough(len(truths) - start)
-        bits = [
-            f"(CASE WHEN {sql} THEN {1 << place}::{kind} ELSE 0::{kind} END)"
-            for place, sql in enumerate(truths[start : start + 64])
-        ]
-        words.append(f"({' | '.join(bits) or f'0::{kind}'}) AS mask{word}")
-    return ", ".join(words)
+def _as_key(array: Any) -> Any:
+    """Return ids as DuckDB keeps them apart; of times it knows no zones and no nanoseconds."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_null(array.type) or types.is_decimal(array.type):
+        return array.cast(pa.string())
+    if types.is_temporal(array.type) and not types.is_interval(array.type):
+        whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
+        return array.cast(whole).cast(pa.int64())
+    return array
 
 
-def _wide_enough(n_groups: int) -> str:
-    """Return the type of a mask; every byte of a row has to be sorted, written and read."""
-    kinds = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER"}
-    return next((kind for bits, kind in kinds.items() if n_groups <= bits), "UBIGINT")
+def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
+    """Return an id as it is in the log."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    type_ = files.schema(Roles(labels=(str(name),))).field(0).type
+    if types.is_decimal(type_):
+        return pa.scalar(key).cast(type_).as_py()
+    if types.is_temporal(type_):
+        whole = pa.int32() if type_.bit_width == 32 else pa.int64()
+        return pa.scalar(key, whole).cast(type_).as_py()
+    return key

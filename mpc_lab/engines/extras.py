@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from mpc_lab.errors import MpcError
 
 _NEEDED = {
-    "duckdb": ("duckdb", "pyarrow"),
-    "dask": ("dask", "distributed", "pyarrow"),
-    "spark": ("pyspark", "pyarrow"),
+    "duckdb": ("duckdb",),
+    "dask": ("dask", "distributed"),
+    "spark": ("pyspark",),
 }
 
 

@@ -14,6 +14,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LEAST = 10**9
 _LIBRARIES = 4 * 10**8  # what Python and the libraries take before any row is read
+BYTES_OF_A_ROW = 400  # of an audit in memory, its ids and labels included
 _BYTES_IN_A_PAIR = 300
 _FEWEST_ROWS, _MOST_ROWS = 1 << 16, 1 << 20
 
@@ -57,6 +58,16 @@ def as_limits(memory: str | int | None) -> Limits:
     if size < _LEAST:
         raise MpcError(f'memory must be at least "1GB", but {memory!r} came: allow more.')
     return Limits(size)
+
+
+def check_fits(needed: int) -> None:
+    """Refuse to read rows into memory that would take more than half of the machine's."""
+    room = as_limits(None).memory
+    if needed > room:
+        raise MpcError(
+            f"The rows of the log must fit into memory for this question, about {needed / 1e9:.1f} "
+            f"GB; got {room / 1e9:.1f} GB. Ask it of an audit of a part of the log."
+        )
 
 
 def _physical_memory() -> int:

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from mpc_lab.engines.files import are_paths, find_files
 from mpc_lab.engines.limits import as_limits
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import MemorySource, Source
+from mpc_lab.engines.sources import MemorySource, OpenLog, Source
 from mpc_lab.errors import MpcError
-from mpc_lab.ranking import ColumnNames, Ranking, as_ranking
+from mpc_lab.files import Files, are_paths, find_files
+from mpc_lab.ranking import ColumnNames, Ranking, as_ranking, read_ranking
 from mpc_lab.ranking.names import check_named, column_names, drops
+from mpc_lab.scoring import Column
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Known
     from mpc_lab.results.plan import Plan
 
 
-class OpenLog(Protocol):
-    """A log of which the columns and groups are known, and the rows not yet read.
-
-    Attributes
-    ----------
-    ranking : Ranking or None
-        The rows, where they stay in memory.
-    """
-
-    @property
-    def known(self) -> Known:
-        """Its columns and groups."""
-        ...
-
-    @property
-    def ranking(self) -> Ranking | None:
-        """The rows, where they stay in memory."""
-        ...
-
-    def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:
-        """Make the log ready for a plan; what that takes is given back at the end."""
-        ...
-
-
 @dataclass(frozen=True)
-class InMemory:
+class InMemory(OpenLog):
     """A log that is a `Ranking`."""
 
     ranking: Ranking
@@ -61,28 +39,42 @@ class InMemory:
         yield MemorySource(self.ranking, plan.groups, progress)
 
 
-def open_log(data: Any, columns: dict[str, Any], memory: Any, spill: Any) -> OpenLog:
+def open_log(
+    data: Any,
+    columns: dict[str, Any],
+    *,
+    memory: Any = None,
+    spill: Any = None,
+    sep: Any = None,
+    encoding: Any = None,
+    rules: Any = (),
+    progress: Progress | None = None,
+) -> OpenLog:
     """Choose the engine for what was given.
 
     Parameters
     ----------
-    data : Ranking, table, path or paths
+    data : Ranking, table, path or paths, Files, OpenLog
     columns : dict
         The keywords of `Ranking`.
-    memory, spill
+    memory, spill, sep, encoding
         The keywords of :func:`mpc_lab.audit`, for files.
+    rules : sequence
+        Scoring rules, which may name further columns of scores.
+    progress : Progress, optional
     """
-    if are_paths(data):
-        from mpc_lab.engines.duck import DuckLog
-
+    if isinstance(data, OpenLog):
+        return data
+    if isinstance(data, Files) or are_paths(data):
         names, drop = _named(columns)
-        how = {"drop": drop, "limits": as_limits(memory), "spill": spill}
-        return DuckLog(find_files(data), names, **how)
-    if memory is not None or spill is not None:
-        raise MpcError(
-            "memory and spill are for logs in files, but the rows came in another way: leave them "
-            "out, or give the path of the files."
-        )
+        files = data if isinstance(data, Files) else find_files(data, sep, encoding)
+        return _open_files(files, names, drop, memory, spill, _columns_of(rules), progress)
+    for name, given in {"memory": memory, "spill": spill, "sep": sep, "encoding": encoding}.items():
+        if given is not None:
+            raise MpcError(
+                f"{name} must go with files; got rows that came in another way. Leave {name} out, "
+                "or give the path of the files."
+            )
     if _comes_from(data, "dask"):
         from mpc_lab.engines.dask_cluster import DaskLog
 
@@ -94,6 +86,33 @@ def open_log(data: Any, columns: dict[str, Any], memory: Any, spill: Any) -> Ope
         names, drop = _named(columns)
         return SparkLog(data, names, drop=drop)
     return InMemory(as_ranking(data, **columns))
+
+
+def _open_files(
+    files: Files,
+    names: ColumnNames,
+    drop: bool,
+    memory: Any,
+    spill: Any,
+    extra: list[Hashable],
+    progress: Progress | None,
+) -> OpenLog:
+    """Read files that fit into memory; walk others, and those for which memory is limited."""
+    for note in files.notes():
+        print(note, file=sys.stderr)
+    limits = as_limits(memory)
+    if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
+        done = progress("reading files", len(files.paths)) if progress else None
+        return InMemory(read_ranking(files, names, drop=drop, extra=extra, done=done))
+    from mpc_lab.engines.duck import DuckLog
+
+    return DuckLog(files, names, drop=drop, limits=limits, spill=spill)
+
+
+def _columns_of(rules: Any) -> list[Hashable]:
+    """Return the columns that scoring rules name; what is no list of rules is refused later."""
+    listed = rules if isinstance(rules, list | tuple) else [rules]
+    return [rule.name for rule in listed if isinstance(rule, Column)]
 
 
 def _comes_from(data: Any, package: str) -> bool:

@@ -17,8 +17,8 @@ from mpc_lab.pairing.arrays import Ints, Masks
 from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.ranking import ColumnNames, Ranking
 from mpc_lab.ranking.groups import read_groups
-from mpc_lab.ranking.reading import count_complete
-from mpc_lab.ranking.table import get_column, open_table
+from mpc_lab.ranking.reading import complete_rows
+from mpc_lab.ranking.table import get_column, open_table, take_rows
 from mpc_lab.scoring.checks import checked_scores
 
 
@@ -77,10 +77,10 @@ def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
     """Return the names of the groups in a partition."""
     columns = spec.columns
     table = open_table(frame)
+    if spec.drop:
+        table = take_rows(table, complete_rows(table, columns))
     if not len(table):
         return ()
-    if spec.drop:
-        return Ranking(frame, **_keywords(spec)).groups if count_complete(table, columns) else ()
     return read_groups(table, columns.group, columns.group_sep).groups
 
 
@@ -90,14 +90,15 @@ def make_piece(frame: Any, spec: Spec, number: int) -> Piece:
         table = open_table(frame)
         for name in spec.needed:
             get_column(table, name)
-        if not len(table) or (spec.drop and not count_complete(table, spec.columns)):
+        if not len(table) or (spec.drop and not len(complete_rows(table, spec.columns))):
             return _empty(len(table), spec)
-        return _filled(Ranking(frame, **_keywords(spec)), spec, number)
+        return _filled(Ranking(frame, **keywords(spec)), spec, number)
     except MpcError as error:
         raise MpcError(f"In partition {number}: {error}") from error
 
 
-def _keywords(spec: Spec) -> dict[str, Any]:
+def keywords(spec: Spec) -> dict[str, Any]:
+    """Return the keywords of the `Ranking` that partitions make."""
     columns = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in spec.columns.given().items()
@@ -106,7 +107,7 @@ def _keywords(spec: Spec) -> dict[str, Any]:
 
 
 def _filled(ranking: Ranking, spec: Spec, number: int) -> Piece:
-    log = sort_rows(ranking, masks=_masks(ranking, spec.groups))
+    log = sort_rows(ranking, masks=order_masks(ranking.groups, ranking.masks, spec.groups))
     extra = {
         name: checked_scores(ranking.column(name), ranking.n_rows, f"The score column {name!r}")[
             log.row
@@ -127,13 +128,27 @@ def _filled(ranking: Ranking, spec: Spec, number: int) -> Piece:
     )
 
 
-def _masks(ranking: Ranking, groups: tuple[str, ...]) -> Masks:
-    """Return masks in which groups stand in the order of all, whichever the partition has."""
-    masks = np.zeros((max(1, -(-len(groups) // 64)), ranking.n_rows), dtype=np.uint64)
-    for k, group in enumerate(groups):
-        if group in ranking.groups:
-            masks[k // 64] |= ranking.member(group).astype(np.uint64) << np.uint64(k % 64)
-    return masks
+def order_masks(groups: tuple[str, ...], masks: Masks, wanted: tuple[str, ...]) -> Masks:
+    """Return the masks of some rows with their groups in the order of the whole log's.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        The groups that these rows have.
+    masks : uint64 array, words × rows
+        By these groups.
+    wanted : tuple of str
+        The groups to audit.
+    """
+    if groups == wanted:
+        return masks
+    made = np.zeros((max(1, -(-len(wanted) // 64)), masks.shape[1]), dtype=np.uint64)
+    place = {group: k for k, group in enumerate(groups)}
+    for k, group in enumerate(wanted):
+        if group in place:
+            bit = masks[place[group] // 64] >> np.uint64(place[group] % 64) & np.uint64(1)
+            made[k // 64] |= bit << np.uint64(k % 64)
+    return made
 
 
 def _hashed(labels: Any) -> Masks:

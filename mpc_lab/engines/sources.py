@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +19,8 @@ from mpc_lab.pairing.walk import Walk
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import LogFacts, Ranking
+    from mpc_lab.ranking import Known, LogFacts, Ranking
+    from mpc_lab.results.plan import Plan
 
 Result = TypeVar("Result")
 # The logs of some units: the number of a rule, the groups a log serves, and the log.
@@ -60,6 +63,31 @@ class Source(Protocol):
     ) -> Result:
         """Add what a task makes of the logs of all rules, for some whole units at a time."""
         ...
+
+
+class OpenLog(ABC):
+    """A log of which the columns and groups are known, and the rows not yet walked.
+
+    Attributes
+    ----------
+    ranking : Ranking or None
+        The rows, where they stay in memory.
+    """
+
+    ranking: Ranking | None = None
+
+    @property
+    @abstractmethod
+    def known(self) -> Known:
+        """Its columns and groups."""
+
+    @abstractmethod
+    def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:
+        """Make the log ready for a plan; what that takes is given back at the end."""
+
+    def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
+        """Read the rows into memory, with further columns, for a question that needs them."""
+        raise NotImplementedError
 
 
 class MemorySource:

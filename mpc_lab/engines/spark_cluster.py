@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,13 @@ from mpc_lab.engines.cluster_logs import (
 )
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
+from mpc_lab.engines.limits import BYTES_OF_A_ROW, check_fits
 from mpc_lab.engines.parts import Part
-from mpc_lab.engines.pieces import Piece, Spec, find_groups, make_piece
+from mpc_lab.engines.pieces import Piece, Spec, find_groups, keywords, make_piece
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import Source
+from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.errors import MpcError
-from mpc_lab.ranking import ColumnNames, Facts
+from mpc_lab.ranking import ColumnNames, Facts, Ranking
 
 if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
@@ -42,7 +43,7 @@ _TREE_ABOVE = 64  # so many sums are added by the driver
 _UNREAD = "[FAILED_READ_FILE"
 
 
-class SparkLog:
+class SparkLog(OpenLog):
     """A log in a Spark frame.
 
     Parameters
@@ -53,15 +54,24 @@ class SparkLog:
         Whether rows with a missing value are left out.
     """
 
-    ranking = None
-
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("spark", "A Spark frame")
         self.frame, self.spec = frame, Spec(columns, drop)
         check_columns(frame, self.spec)
         found = _answers(_chosen(frame, self.spec), partial(_groups_of, self.spec))
         groups = tuple(sorted({group for part in found for group in part}))
-        self.known = Facts(columns, groups)
+        self._facts = Facts(columns, groups)
+
+    @property
+    def known(self) -> Facts:
+        """Its columns and groups."""
+        return self._facts
+
+    def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
+        """Collect the rows into memory, for a question that needs them."""
+        check_fits(BYTES_OF_A_ROW * n_rows)
+        chosen = _chosen(self.frame, replace(self.spec, extra=tuple(map(str, extra))))
+        return Ranking(chosen.toArrow(), **keywords(self.spec))
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
@@ -74,7 +84,7 @@ class SparkLog:
             check_rows(pieces)
             check_units(pieces)
             items = [piece.part.names for piece in pieces]
-            facts = facts_of(self.known, pieces, items, cluster, plan)
+            facts = facts_of(self._facts, pieces, items, cluster, plan)
             yield ClusterSource(cluster, plan.groups, facts)
         finally:
             stored.unpersist()

@@ -20,9 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from mpc_lab.engines.opening import open_log
 from mpc_lab.errors import MpcError
-from mpc_lab.explorers.sources import read_path
-from mpc_lab.ranking import Ranking
+from mpc_lab.files import find_files
 from mpc_lab.results import load
 from mpc_lab.run import audit
 from mpc_lab.terminal import plain
@@ -59,16 +59,25 @@ _POLICY = (
 )
 
 
-def serve(path: Path, *, columns: dict[str, Any], port: int = 0, open_browser: bool = True) -> int:
+def serve(
+    path: Path,
+    *,
+    columns: dict[str, Any],
+    how: dict[str, Any] | None = None,
+    port: int = 0,
+    open_browser: bool = True,
+) -> int:
     """Serve the explorer of a log or of a saved audit until it is interrupted.
 
     Parameters
     ----------
     path : Path
-        A log (CSV, Parquet or Feather), or an audit that was saved (``.nc``).
+        A log that :func:`mpc_lab.audit` reads, or an audit that was saved (``.nc``).
     columns : dict
         The keywords of :class:`mpc_lab.Ranking` for a log; empty for a saved audit. Where some
         that a log needs are not given, the page guesses them and asks.
+    how : dict, optional
+        ``sep`` and ``encoding`` of a text file, where they are given.
     port : int
         Where to listen on 127.0.0.1; 0 for any free port.
     open_browser : bool
@@ -86,7 +95,7 @@ def serve(path: Path, *, columns: dict[str, Any], port: int = 0, open_browser: b
     chosen = _free_port(port)
     with TemporaryDirectory(prefix="mpc_lab_") as folder:
         print(f"Reading {plain(path)} …", flush=True)
-        given = _prepare(path, columns, Path(folder))
+        given = _prepare(path, columns, how or {}, Path(folder))
         with _environment(_GIVEN, json.dumps(given)):
             _run(Path(folder), chosen, open_browser)
     print("Stopped.", flush=True)
@@ -105,34 +114,35 @@ def show() -> None:
 def _given_audit(given: dict[str, Any]) -> Audit:
     if given["log"] is None:
         return load(given["audit"])
-    ranking = Ranking(read_path(given["log"]), **given["columns"])
-    return load(given["audit"], ranking=ranking)
+    log = open_log(given["log"], given["columns"], **given["how"])
+    return load(given["audit"], ranking=log.ranking)
 
 
 def _asked(given: dict[str, Any]) -> Any:
     """Return the panel that asks for the columns that were not given."""
     from mpc_lab.explorers.tabs import start
 
-    begun = start(read_path(given["log"]))
+    begun = start(find_files(given["log"], **given["how"]).read_all())
     for role, column in given["columns"].items():
         begun.state.choose(role, column)
     return begun
 
 
-def _prepare(path: Path, columns: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _prepare(
+    path: Path, columns: dict[str, Any], how: dict[str, Any], folder: Path
+) -> dict[str, Any]:
     """Audit a log once for all pages, so that what is wrong with it is said before any opens."""
     if path.suffix.lower() == ".nc":
         if columns:
             raise MpcError(f"{str(path)!r} is a saved audit, which has no columns to name.")
         load(path)
         return {"audit": str(path.absolute()), "log": None, "columns": {}}
-    given = {"audit": None, "log": str(path.absolute()), "columns": columns}
-    frame = read_path(str(path))
+    given = {"audit": None, "log": str(path.absolute()), "columns": columns, "how": how}
     if any(columns.get(name) is None for name in _NEEDED):
         _asked(given)
         return given
     saved = folder / "audit.nc"
-    audit(Ranking(frame, **columns)).save(saved)
+    audit(path, **columns, **how).save(saved)
     return {**given, "audit": str(saved)}
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
+from mpc_lab.files.cells import text_to_numbers
 from mpc_lab.ranking.columns import is_missing, numbers
 from mpc_lab.ranking.groups import Membership, read_groups
 from mpc_lab.ranking.table import Frame, get_column, open_table, pandas_frame, pandas_series
@@ -146,10 +147,9 @@ class _Read:
             self.values, self.written = numbers(series, ""), False
             self.missing = np.isnan(self.values)
         except MpcError:
-            text = self.native.astype("string").str.strip()
-            self.values = _as_numbers(text)
+            self.values, wrong = _as_numbers(self.native)
             self.written = True
-            self.missing = np.asarray(text.isna() | (text == "").fillna(True), dtype=np.bool_)
+            self.missing = np.isnan(self.values) & ~wrong
         self.unreadable: Bools = np.isnan(self.values) & ~self.missing
         self.infinite: Bools = np.isinf(self.values)
         fits = ~self.missing & ~self.unreadable & ~self.infinite
@@ -158,9 +158,14 @@ class _Read:
         self.unfit: Bools = self.unreadable | self.infinite | self.no_position
 
 
-def _as_numbers(text: pd.Series[Any]) -> Floats:
-    read = pd.to_numeric(text.astype(object).where(text.notna(), None), errors="coerce")
-    return np.asarray(read, dtype=np.float64)
+def _as_numbers(column: pd.Series[Any]) -> tuple[Floats, Bools]:
+    """Read numbers that are written as text by the rules for files."""
+    import pyarrow as pa
+
+    absent = column.isna().to_numpy()
+    cells = [None if none else str(cell) for cell, none in zip(column, absent, strict=True)]
+    found, wrong = text_to_numbers(pa.array(cells, pa.string()))
+    return np.array(found.to_numpy(zero_copy_only=False), dtype=np.float64), wrong
 
 
 def _not_chosen(chosen: Mapping[str, Any]) -> list[Problem]:

@@ -25,9 +25,11 @@ from mpc_lab.explorers.pieces import (
     dropdown,
     text_field,
 )
-from mpc_lab.explorers.sources import ACCEPTED, frames_in, notebook_names, read_path, read_upload
+from mpc_lab.explorers.sources import frames_in, notebook_names, read_path, read_upload
 from mpc_lab.explorers.start_html import code_html, preview_html, problems_html
 from mpc_lab.explorers.start_state import StartState, code_of
+from mpc_lab.files import ACCEPTED
+from mpc_lab.files.finding import ENDS
 from mpc_lab.ranking.table import open_table
 from mpc_lab.results import load
 from mpc_lab.results.variables import PAIRING_MODES
@@ -156,12 +158,14 @@ class Start:
         self._again.on_click(lambda _: self._list_frames())
         self._path = text_field("Path", placeholder="folder/log.csv", continuous_update=False)
         self._path.layout.width = "28em"
+        self._cells = text_field("Cells between", placeholder="found", continuous_update=False)
+        self._letters = text_field("Encoding", placeholder="found", continuous_update=False)
+        for box in (self._cells, self._letters):
+            box.layout.width = "12em"
         self._read = button("Read", "Read this file")
         self._rows_box = ErrorBox()
         self._read.on_click(lambda _: self._guarded(self._read_path, self._rows_box))
-        self._upload = widgets.FileUpload(
-            accept=".csv,.tsv,.gz,.parquet,.feather,.arrow", description="Choose a file"
-        )
+        self._upload = widgets.FileUpload(accept=",".join(ENDS), description="Choose a file")
         self._upload.observe(lambda _: self._guarded(self._read_upload, self._rows_box), "value")
         self._help = Note()
         self._said = Note(kind="finding")
@@ -171,24 +175,32 @@ class Start:
             self._where.value = _FILE
         self._place_changed()
         row = controls_row(
-            self._where, self._frames, self._again, self._path, self._read, self._upload, self._help
+            self._where,
+            self._frames,
+            self._again,
+            self._path,
+            self._cells,
+            self._letters,
+            self._read,
+            self._upload,
+            self._help,
         )
         return column(row, self._rows_box, self._said, self._preview)
 
     def _place_changed(self, _change: Any = None) -> None:
         place = self._where.value
-        for kind, boxes in {
+        boxes = {
             _FRAME: (self._frames, self._again),
-            _FILE: (self._path, self._read),
-            _UPLOAD: (self._upload,),
-        }.items():
-            for box in boxes:
-                box.layout.display = "" if kind == place else "none"
+            _FILE: (self._path, self._cells, self._letters, self._read),
+            _UPLOAD: (self._cells, self._letters, self._upload),
+        }
+        for box in (one for several in boxes.values() for one in several):
+            box.layout.display = "" if box in boxes[place] else "none"
         helps = {
             _FRAME: ""
             if self._frames_known
             else "The notebook has no frame yet: make one, then look again.",
-            _FILE: f"A file that ends in {ACCEPTED}; or a saved audit, .nc.",
+            _FILE: f"{ACCEPTED}; or a saved audit, .nc.",
             _UPLOAD: _LARGE_UPLOAD,
         }
         self._help.text = helps[place]
@@ -222,11 +234,15 @@ class Start:
         if Path(path).suffix.lower() == ".nc":
             self._land(load(Path(path).expanduser()))
             return
-        self.state.use(read_path(path), Path(path).name)
+        self.state.use(read_path(path, *self._how()), Path(path).name)
 
     def _read_upload(self) -> None:
         for given in self._upload.value:
-            self.state.use(read_upload(given["name"], given["content"]), given["name"])
+            made = read_upload(given["name"], given["content"], *self._how())
+            self.state.use(made, given["name"])
+
+    def _how(self) -> tuple[str, str]:
+        return self._cells.value, self._letters.value.strip()
 
     # 2. Columns ---------------------------------------------------------------------------------
 
@@ -404,7 +420,8 @@ class Start:
         else:
             table = open_table(self.state.frame)
             size = f"{plural(len(table), 'row')}, {plural(len(table.columns), 'column')}"
-            self._said.text = f"{shown_name(self.state.source)}: {size}"
+            notes = self.state.sheet.notes if self.state.sheet is not None else ()
+            self._said.text = " ".join([f"{shown_name(self.state.source)}: {size}.", *notes])
             self._preview.value = preview_html(self.state.frame)
         self._fill_parts()
         self._refresh_end()

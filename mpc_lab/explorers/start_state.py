@@ -9,7 +9,8 @@ import traitlets
 
 from mpc_lab.engines.progress import progress_told_to
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.explorers.problems import Problem, can_run, find_problems, readable
+from mpc_lab.explorers.problems import NUMBERS, Problem, can_run, find_problems, readable
+from mpc_lab.files import Roles, Sheet
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.guessing import ROLES, guess_columns, guess_separator
 from mpc_lab.ranking.table import Frame, open_table
@@ -27,7 +28,9 @@ class StartState(traitlets.HasTraits):
     Attributes
     ----------
     frame : table or None
-        The rows; set with `use`.
+        The rows as they look; set with `use`.
+    sheet : Sheet or None
+        The file they were read from, where they were.
     source : str
         Where they came from, in words.
     columns : dict
@@ -60,6 +63,7 @@ class StartState(traitlets.HasTraits):
 
     def __init__(self) -> None:
         super().__init__()
+        self.sheet: Sheet | None = None
         self._by_hand: set[str] = set()
         self._looked_at: tuple[Any, ...] = ()
         self._problems: list[Problem] = []
@@ -67,6 +71,9 @@ class StartState(traitlets.HasTraits):
 
     def use(self, frame: Any, source: str) -> None:
         """Take other rows; parts that were chosen stay where the new table has such a column."""
+        sheet = frame if isinstance(frame, Sheet) else None
+        if sheet is not None:
+            frame = sheet.as_it_looks()
         if isinstance(frame, Ranking):
             given = frame.columns.given()
             chosen = {
@@ -78,6 +85,7 @@ class StartState(traitlets.HasTraits):
             chosen = {role: self.columns[role] for role in self._by_hand}
         table = open_table(frame)
         kept = {role: value for role, value in chosen.items() if _has(table, role, value)}
+        self.sheet = sheet
         with self.hold_trait_notifications():
             self.set_trait("frame", frame)
             self.set_trait("source", source)
@@ -102,6 +110,16 @@ class StartState(traitlets.HasTraits):
             changed["group_sep"] = guess_separator(self.frame, column) if one else None
         self.columns = changed
 
+    def rows(self) -> Any:
+        """Return the rows by the parts of their columns, which say what text in a file means."""
+        if self.sheet is None:
+            return self.frame
+        chosen = {role: value for role, value in self.columns.items() if value is not None}
+        named = [_listed(chosen.get(role)) for role in NUMBERS]
+        flags = chosen["group"] if isinstance(chosen.get("group"), list) else []
+        numbers = tuple(name for names in named for name in names)
+        return self.sheet.by_role(Roles(numbers=numbers, flags=tuple(flags)))
+
     @property
     def problems(self) -> list[Problem]:
         """What stands in the way, found anew when rows or columns changed."""
@@ -109,7 +127,7 @@ class StartState(traitlets.HasTraits):
             return []
         now = (id(self.frame), repr(self.columns))
         if self._looked_at != now:
-            self._problems = find_problems(self.frame, self.columns)
+            self._problems = find_problems(self.rows(), self.columns)
             self._looked_at = now
         return self._problems
 
@@ -145,7 +163,7 @@ class StartState(traitlets.HasTraits):
         """
         if self.frame is None:
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
-        frame = readable(self.frame, self.columns, leave_out=self.leave_out)
+        frame = readable(self.rows(), self.columns, leave_out=self.leave_out)
         with progress_told_to(told or (lambda label, done, total: None)):
             made = audit(frame, **self.keywords())
         self.set_trait("audit", made)
@@ -184,6 +202,10 @@ def code_of(state: StartState, name: str = "log") -> str:
     """
     lines = [f"    {key}={value!r}," for key, value in state.keywords().items()]
     return "\n".join([f"audit = mpc.audit({name},", *lines, ")"])
+
+
+def _listed(column: Any) -> list[Any]:
+    return column if isinstance(column, list) else [] if column is None else [column]
 
 
 def _has(table: Frame, role: str, column: Any) -> bool:

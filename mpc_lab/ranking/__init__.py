@@ -1,13 +1,22 @@
 """A log becomes a `Ranking`: columns are read, checked once, and kept as plain arrays.
 
 Strict core, lenient door: any table comes in here, and no room below checks types again.
-This room may import narwhals, numpy, pandas and `mpc_lab.errors`, and nothing else of mpc_lab.
+This room may import narwhals, numpy, pandas, `mpc_lab.errors` and `mpc_lab.files`.
 """
 
 from __future__ import annotations
 
 from mpc_lab.ranking.facts import Facts, Known, LogFacts, group_index
 from mpc_lab.ranking.names import ColumnNames
-from mpc_lab.ranking.ranking import Ranking, as_ranking
+from mpc_lab.ranking.ranking import Ranking, as_ranking, read_ranking
 
-__all__ = ["ColumnNames", "Facts", "Known", "LogFacts", "Ranking", "as_ranking", "group_index"]
+__all__ = [
+    "ColumnNames",
+    "Facts",
+    "Known",
+    "LogFacts",
+    "Ranking",
+    "as_ranking",
+    "group_index",
+    "read_ranking",
+]

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
+from mpc_lab.files.columns import is_number, plain_type, to_float64
 from mpc_lab.ranking.table import Series
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -63,6 +64,8 @@ def _is_pandas(series: Series) -> bool:
 
 def _numbers(series: Series) -> Floats | None:
     dtype = series.dtype
+    if series.implementation.is_pyarrow() and is_number(plain_type(series.to_native().type)):
+        return np.array(to_float64(series.to_native()).to_numpy(), dtype=np.float64)
     if dtype.is_numeric() or dtype == nw.Boolean:
         return np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     return np.full(len(series), np.nan) if series.null_count() == len(series) else None
@@ -127,7 +130,7 @@ def encode(series: Series, what: str) -> Codes:
     try:
         if _is_pandas(series):
             codes, uniques = pd.factorize(series.to_native())
-            return Codes(codes.astype(np.int64), object_array(uniques.tolist(), len(uniques)))
+            return Codes(codes.astype(np.int64), _labels(uniques.tolist()))
         codes, _ = pd.factorize(_stand_ins(series))
     except (TypeError, NotImplementedError) as error:
         raise MpcError(
@@ -136,7 +139,14 @@ def encode(series: Series, what: str) -> Codes:
         ) from error
     coded = Codes(codes.astype(np.int64), np.empty(0, dtype=object))
     first = coded.first_rows()
-    return Codes(coded.codes, object_array(series[first].to_list(), len(first)))
+    return Codes(coded.codes, _labels(series[first].to_list()))
+
+
+def _labels(values: list[Any]) -> Objects:
+    """Return labels as they came, but 0.0 for -0.0: the two are one label."""
+    return object_array(
+        (one + 0.0 if isinstance(one, float) else one for one in values), len(values)
+    )
 
 
 def _stand_ins(series: Series) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Roles
 
 _REQUIRED = ("query", "score", "outcome", "group")
 
@@ -42,6 +43,15 @@ class ColumnNames:
         """The columns of scores, outcomes and positions."""
         others = () if self.position is None else (self.position,)
         return (self.score, self.outcome, *others)
+
+    def roles(self, extra: Iterable[Hashable] = ()) -> Roles:
+        """Return how the columns are read from files, with further columns of scores."""
+        flags = self.group if isinstance(self.group, tuple) else ()
+        return Roles(
+            labels=tuple(map(str, self.labels)),
+            numbers=tuple(map(str, (*self.numbers, *extra))),
+            flags=tuple(map(str, flags)),
+        )
 
     def given(self) -> dict[str, Any]:
         """Return the keywords of `Ranking` that were given, ready to be given again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Files
 from mpc_lab.ranking.columns import Bools, Codes, Floats, Ints, Objects
 from mpc_lab.ranking.facts import group_index
 from mpc_lab.ranking.groups import Masks
@@ -147,6 +148,8 @@ class Ranking:
         self.segments = tuple(segments)
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
+        self._files: Files | None = None
+        self._kept = rows.kept
         self._fingerprint: str | None = None
         self._score_std: float | None = None
 
@@ -190,6 +193,9 @@ class Ranking:
 
     def column(self, name: Hashable) -> NDArray[Any]:
         """Return any column of the table the rows came from, as an array of its own."""
+        if self._files is not None and name not in self._table.columns:
+            # Of files only the columns that an audit needs are read at first.
+            return np.array(self._files.column(str(name)).to_numpy())[self._kept]
         return np.array(get_column(self._table, name).to_numpy())
 
     def query_labels(self, codes: ArrayLike) -> Objects:
@@ -222,6 +228,7 @@ class Ranking:
         rows = np.flatnonzero(wanted)
         part = copy.copy(self)
         part._table = take_rows(self._table, rows)
+        part._kept = self._kept[rows]
         part._fingerprint = None
         part._score_std = None
         part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
@@ -282,6 +289,37 @@ def _renumber(codes: Ints | None, labels: Objects, rows: Ints) -> tuple[Ints | N
         return None, labels
     renumbered, kept = pd.factorize(codes[rows])
     return renumbered.astype(np.int64), labels[kept]
+
+
+def read_ranking(
+    files: Files,
+    columns: ColumnNames,
+    *,
+    drop: bool,
+    extra: Iterable[Hashable] = (),
+    done: Callable[[], None] | None = None,
+) -> Ranking:
+    """Read a log from files into memory.
+
+    Parameters
+    ----------
+    files : Files
+    columns : ColumnNames
+    drop : bool
+        Whether rows with a missing value are left out.
+    extra : iterable of str
+        Further columns of scores; any other column is read when it is asked for.
+    done : callable, optional
+        Called after each file.
+    """
+    given: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in columns.given().items()
+    }
+    table = files.read(columns.roles(extra), done)
+    made = Ranking(table, **given, missing="drop" if drop else "raise")
+    made._files = files
+    return made
 
 
 def as_ranking(data: Any, **columns: Any) -> Ranking:

@@ -28,6 +28,7 @@ class Rows:
     """The columns of a log as arrays; what was not given is None."""
 
     table: Frame
+    kept: Ints
     dropped: int
     query: Codes
     item: Codes | None
@@ -60,6 +61,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
         checks.check_positions(ids["query"], position)
     return Rows(
         table=table,
+        kept=keep,
         dropped=dropped,
         query=ids["query"],
         item=ids.get("item"),
@@ -118,10 +120,10 @@ def _missing(table: Frame, columns: ColumnNames, floats: dict[str, Floats]) -> d
     return missing
 
 
-def count_complete(table: Frame, columns: ColumnNames) -> int:
-    """Return the number of rows in which nothing is missing."""
+def complete_rows(table: Frame, columns: ColumnNames) -> Ints:
+    """Return the numbers of the rows in which nothing is missing."""
     missing = _missing(table, columns, _read_numbers(table, columns))
-    return len(table) - int(np.logical_or.reduce(list(missing.values())).sum())
+    return np.flatnonzero(~np.logical_or.reduce(list(missing.values())))
 
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:

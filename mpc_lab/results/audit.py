@@ -77,10 +77,12 @@ class Audit:
         The thresholds of the curve, where they are known before it is made.
     curve_part : callable, optional
         (group, rule label) to the curve of these two alone, in the form of `curve`.
+    reread : callable, optional
+        Reads the rows again from where they came, for the first method that needs them.
 
     Attributes
     ----------
-    headline, attrs, ranking, scores, cross, extras, own, curve_part
+    headline, attrs, ranking, scores, cross, extras, own, curve_part, reread
         As given.
 
     Examples
@@ -109,6 +111,7 @@ class Audit:
         own: Sequence[Moments] | None = None,
         grid: NDArray[np.float64] | None = None,
         curve_part: Callable[[str, str], xr.Dataset] | None = None,
+        reread: Callable[[], Ranking] | None = None,
     ) -> None:
         self.headline = _schema.check_headline(headline)
         self._curve = curve
@@ -121,6 +124,7 @@ class Audit:
         self.own = own
         self._grid = grid
         self.curve_part = curve_part
+        self.reread = reread
 
     @cached_property
     def curve(self) -> xr.Dataset:

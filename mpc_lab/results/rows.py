@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,13 +53,27 @@ def regression(audit: Audit, group: str, rule: str, mode: str, epsilon: float | 
 
 
 def need_rows(audit: Audit, method: str) -> Ranking:
-    """Return the ranking of an audit, or say how to give it."""
+    """Return the ranking of an audit, read again where it was walked, or say how to give it."""
+    if audit.ranking is None and audit.reread is not None:
+        ranking = audit.reread()
+        check_same_rows(ranking, audit.attrs, "this audit")
+        audit.ranking, audit.scores = ranking, partial(known_scores, ranking)
     if audit.ranking is None:
         raise MpcError(
             f"audit.{method}() needs the rows of the log, and this audit holds aggregates only; "
             'give them with mpc.load("a.nc", ranking=ranking).'
         )
     return audit.ranking
+
+
+def check_same_rows(ranking: Ranking, attrs: Mapping[Any, Any], what: str) -> None:
+    """Refuse rows of which the audit counted others; walked logs have no fingerprint."""
+    for name in ("n_rows", "n_queries", "n_units", "n_items"):
+        if getattr(ranking, name) != attrs.get(name):
+            raise MpcError(
+                f"The ranking is not the one that {what} was made from: its {name} is "
+                f"{getattr(ranking, name):,}, not {attrs.get(name)}; give the same rows."
+            )
 
 
 def rule_scores(audit: Audit, group: str, rule: str, mode: str) -> NDArray[np.float64] | None:

@@ -29,7 +29,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.results.foreign import SIGNATURE, check_file
 from mpc_lab.results.layout import read_parts, write_parts
 from mpc_lab.results.old_layout import read_old_parts
-from mpc_lab.results.rows import known_scores
+from mpc_lab.results.rows import check_same_rows, known_scores
 from mpc_lab.results.variables import SCHEMA_VERSION
 from mpc_lab.writing import replacing, target_path
 
@@ -159,12 +159,7 @@ def _check_rows(ranking: Ranking, attrs: Mapping[Any, Any], source: Path) -> Non
             "differ; give the same rows in the same order."
         )
     # An audit of files or of a cluster never saw all rows at once, and has no fingerprint.
-    for name in ("n_rows", "n_queries", "n_units", "n_items"):
-        if getattr(ranking, name) != attrs.get(name):
-            raise MpcError(
-                f"The ranking is not the one that {str(source)!r} was made from: its {name} is "
-                f"{getattr(ranking, name):,}, not {attrs.get(name)}; give the same rows."
-            )
+    check_same_rows(ranking, attrs, repr(str(source)))
 
 
 def _content(source: Path) -> bytes:
