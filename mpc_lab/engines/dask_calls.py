@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpc_lab.engines.cluster_logs import unreadable
+from mpc_lab.engines.lost_clusters import is_lost_dask
 from mpc_lab.errors import MpcError
-
-# What happens to a cluster and not to a log.
-_NOT_OF_THE_LOG = (MpcError, MemoryError, TimeoutError, ConnectionError)
 
 
 @contextmanager
@@ -26,14 +24,10 @@ def reading(blamed: type[Exception] = Exception) -> Iterator[None]:
     try:
         yield
     except blamed as error:
-        if isinstance(error, _NOT_OF_THE_LOG) or _is_of_the_cluster(error):
+        # What happens to a cluster and not to a log.
+        if isinstance(error, MpcError | MemoryError) or is_lost_dask(error):
             raise
         raise unreadable(error) from error
-
-
-def _is_of_the_cluster(error: Exception) -> bool:
-    """Tell whether Dask itself speaks, of a worker that died or of a job that was cancelled."""
-    return type(error).__module__.split(".")[0] in ("distributed", "concurrent", "asyncio")
 
 
 def later(function: Any, *, parts: int | None = None) -> Callable[..., Any]:

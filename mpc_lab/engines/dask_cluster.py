@@ -33,8 +33,9 @@ from mpc_lab.engines.dtypes import settle
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.limits import BYTES_OF_A_ROW, check_fits
+from mpc_lab.engines.lost_clusters import reaching_dask
 from mpc_lab.engines.parts import Part
-from mpc_lab.engines.pieces import Piece, Spec, find_groups, keywords, make_piece
+from mpc_lab.engines.pieces import Piece, Spec, find_groups, keep_rows, keywords, make_piece
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.pairing.arrays import Masks
@@ -60,6 +61,7 @@ class DaskLog(OpenLog):
         Whether rows with a missing value are left out.
     """
 
+    @reaching_dask()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("dask", "A Dask frame")
         self.frame, self.spec = frame, Spec(columns, drop)
@@ -76,6 +78,7 @@ class DaskLog(OpenLog):
         """Its columns and groups."""
         return self._facts
 
+    @reaching_dask()
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
         """Collect the rows into memory, for a question that needs them."""
         check_fits(BYTES_OF_A_ROW * n_rows)
@@ -87,14 +90,15 @@ class DaskLog(OpenLog):
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Read and sort every partition where it lies; what that holds is let go at the end."""
-        spec = spec_of(self.frame, self.spec, plan)
-        with reading():
-            pieces, counts = self._whole(spec)
-        cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
-        check_rows(counts)
-        items = cluster.collect(_names, "counting items")
-        facts = facts_of(self._facts, counts, items, cluster, plan)
-        yield ClusterSource(cluster, plan.groups, facts)
+        with reaching_dask():
+            spec = spec_of(self.frame, self.spec, plan)
+            with reading():
+                pieces, counts = self._whole(spec)
+            cluster = DaskCluster([_get(piece, "part") for piece in pieces], progress)
+            check_rows(counts)
+            items = cluster.collect(_names, "counting items")
+            facts = facts_of(self._facts, counts, items, cluster, plan)
+            yield ClusterSource(cluster, plan.groups, facts)
 
     def _whole(self, spec: Spec) -> tuple[list[Any], list[Piece]]:
         """Return pieces that hold whole units, and all of them but their rows.
@@ -177,7 +181,7 @@ def _sum(parts: list[Any]) -> Any:
 
 
 def _groups(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec) -> tuple[str, ...]:
-    return find_groups(settle(frame, declared, spec), spec)
+    return find_groups(keep_rows(settle(frame, declared, spec), spec), spec)
 
 
 def _numbered(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec, number: int) -> pd.DataFrame:

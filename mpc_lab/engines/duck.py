@@ -103,8 +103,6 @@ class DuckLog(OpenLog):
         done = progress("reading files", len(self.files.paths)) if progress else None
         with spill_folder(self.spill) as folder:
             dataset = rows.write(self.files, folder / "rows.arrow", done)
-            if dataset is None:
-                raise checks.no_rows()
             with connect(self.limits, folder) as database:
                 database.register("log", dataset)
                 for role in ("unit", "segment"):

@@ -6,6 +6,7 @@ numbers and groups are settled here, by the code that reads a `Ranking`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.engines.pieces import Spec, find_groups, order_masks
+from mpc_lab.engines.pieces import Spec, find_groups, keep_rows, order_masks
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, Roles
+from mpc_lab.ranking import checks
 from mpc_lab.ranking.columns import encode, numbers
 from mpc_lab.ranking.groups import read_groups
 from mpc_lab.ranking.table import get_column, open_table
@@ -24,7 +26,7 @@ _WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
 def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
-    """Return the names of all groups of a log."""
+    """Return the names of all groups of a log, which must have rows."""
     import pyarrow as pa
 
     roles = spec.columns.roles()
@@ -33,8 +35,13 @@ def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
         flags = tuple(map(str, group)) if isinstance(group, tuple) else ()
         roles = Roles(labels=() if flags else (str(group),), flags=flags)
     found: set[str] = set()
+    n_rows = n_kept = 0
     for batch in files.batches(roles):
-        found |= set(find_groups(pa.Table.from_batches([batch]), spec))
+        table = keep_rows(pa.Table.from_batches([batch]), spec)
+        found |= set(find_groups(table, spec))
+        n_rows, n_kept = n_rows + batch.num_rows, n_kept + len(table)
+    if not n_kept:
+        raise checks.nothing_left(n_rows) if n_rows else checks.no_rows()
     return tuple(sorted(found))
 
 
@@ -75,21 +82,20 @@ class DuckRows:
         return f"log{f' WHERE {self.complete}' if self.spec.drop else ''}"
 
     def write(self, files: Files, path: Path, done: Callable[[], None] | None) -> Any:
-        """Write the rows of all files to one, and return it as a dataset."""
+        """Write the rows of all files, of which there are some, to one; return it as a dataset."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        writer = None
         packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        batches = self._batches(files, done)
         try:
-            with pa.OSFile(str(path), "wb") as file:
-                for batch in self._batches(files, done):
-                    if writer is None:
-                        writer = pa.ipc.new_file(file, batch.schema, options=packed)
+            first = next(batches)
+            with (
+                pa.OSFile(str(path), "wb") as file,
+                pa.ipc.new_file(file, first.schema, options=packed) as writer,
+            ):
+                for batch in itertools.chain([first], batches):
                     writer.write_batch(batch)
-                if writer is None:
-                    return None
-                writer.close()
         except OSError as error:
             raise MpcError(
                 f"The folder {str(path.parent.parent)!r} could not take what spills "

@@ -18,7 +18,7 @@ from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.ranking import ColumnNames, Ranking
 from mpc_lab.ranking.groups import read_groups
 from mpc_lab.ranking.reading import complete_rows
-from mpc_lab.ranking.table import get_column, open_table, take_rows
+from mpc_lab.ranking.table import Frame, get_column, open_table, take_rows
 from mpc_lab.scoring.checks import checked_scores
 
 
@@ -73,15 +73,16 @@ class Piece:
     units: Masks
 
 
-def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
-    """Return the names of the groups in a partition."""
-    columns = spec.columns
+def keep_rows(frame: Any, spec: Spec) -> Frame:
+    """Return the rows of a partition, without those that lack a value where these are left out."""
     table = open_table(frame)
-    if spec.drop:
-        table = take_rows(table, complete_rows(table, columns))
-    if not len(table):
-        return ()
-    return read_groups(table, columns.group, columns.group_sep).groups
+    return take_rows(table, complete_rows(table, spec.columns)) if spec.drop else table
+
+
+def find_groups(table: Frame, spec: Spec) -> tuple[str, ...]:
+    """Return the names of the groups that some rows have."""
+    columns = spec.columns
+    return read_groups(table, columns.group, columns.group_sep).groups if len(table) else ()
 
 
 def make_piece(frame: Any, spec: Spec, number: int) -> Piece:

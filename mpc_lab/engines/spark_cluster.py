@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,8 +24,9 @@ from mpc_lab.engines.cluster_logs import (
 from mpc_lab.engines.exchanged_items import MOST_BUCKETS, PAIRS_AT_LEAST, PAIRS_OF_A_PART
 from mpc_lab.engines.extras import need_extra
 from mpc_lab.engines.limits import BYTES_OF_A_ROW, check_fits
+from mpc_lab.engines.lost_clusters import reaching_spark
 from mpc_lab.engines.parts import Part
-from mpc_lab.engines.pieces import Piece, Spec, find_groups, keywords, make_piece
+from mpc_lab.engines.pieces import Piece, Spec, find_groups, keep_rows, keywords, make_piece
 from mpc_lab.engines.progress import Progress
 from mpc_lab.engines.sources import OpenLog, Source
 from mpc_lab.errors import MpcError
@@ -54,6 +55,7 @@ class SparkLog(OpenLog):
         Whether rows with a missing value are left out.
     """
 
+    @reaching_spark()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
         need_extra("spark", "A Spark frame")
         self.frame, self.spec = frame, Spec(columns, drop)
@@ -67,6 +69,7 @@ class SparkLog(OpenLog):
         """Its columns and groups."""
         return self._facts
 
+    @reaching_spark()
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
         """Collect the rows into memory, for a question that needs them."""
         check_fits(BYTES_OF_A_ROW * n_rows)
@@ -76,18 +79,20 @@ class SparkLog(OpenLog):
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Shuffle the rows by query and make parts of them, which are kept until the end."""
-        spec = spec_of(self.frame, self.spec, plan)
-        stored = _sorted(self.frame, spec).mapInArrow(partial(_stored, spec), _ANSWER).persist()
-        try:
-            cluster = SparkCluster(stored, progress)
-            pieces = cluster.pieces()
-            check_rows(pieces)
-            check_units(pieces)
-            items = [piece.part.names for piece in pieces]
-            facts = facts_of(self._facts, pieces, items, cluster, plan)
-            yield ClusterSource(cluster, plan.groups, facts)
-        finally:
-            stored.unpersist()
+        with reaching_spark():
+            spec = spec_of(self.frame, self.spec, plan)
+            stored = _sorted(self.frame, spec).mapInArrow(partial(_stored, spec), _ANSWER).persist()
+            try:
+                cluster = SparkCluster(stored, progress)
+                pieces = cluster.pieces()
+                check_rows(pieces)
+                check_units(pieces)
+                items = [piece.part.names for piece in pieces]
+                facts = facts_of(self._facts, pieces, items, cluster, plan)
+                yield ClusterSource(cluster, plan.groups, facts)
+            finally:
+                with suppress(Exception):  # a session that is gone keeps nothing
+                    stored.unpersist()
 
 
 class SparkCluster:
@@ -198,7 +203,7 @@ def _groups_of(spec: Spec, batches: Iterator[Any]) -> Iterator[Any]:
 
     seen: set[str] = set()
     for batch in batches:
-        seen |= set(find_groups(pa.Table.from_batches([batch]), spec))
+        seen |= set(find_groups(keep_rows(pa.Table.from_batches([batch]), spec), spec))
     yield seen
 
 

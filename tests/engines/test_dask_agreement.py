@@ -107,7 +107,7 @@ def test_left_out_rows_are_counted_as_in_memory():
         ({"unit": "row"}, "A query must lie in one unit"),
         ({"groups": ["g7"]}, "There is no group 'g7'"),
         ({"bootstrap": 5}, "leave bootstrap out"),
-        ({"memory": "4GB"}, "memory and spill are for logs in files"),
+        ({"memory": "4GB"}, "memory must go with files"),
     ],
     ids=str,
 )

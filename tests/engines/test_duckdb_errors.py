@@ -9,7 +9,7 @@ import pytest
 from agreeing import BOOLEANS, COLUMNS, random_log
 
 import mpc_lab as mpc
-from mpc_lab.engines import extras, spool
+from mpc_lab.engines import duck, duck_rows, extras, limits, opening, spool
 
 
 def in_memory(frame, **how):
@@ -21,8 +21,9 @@ def in_memory(frame, **how):
 def in_files(frame, folder, **how):
     path = folder / "log.parquet"
     frame.to_parquet(path)
+    walked = {"memory": "1GB", "spill": folder, "progress": False}
     with pytest.raises(mpc.MpcError) as caught:
-        mpc.audit(path, **{**COLUMNS, "group": BOOLEANS, "progress": False, "spill": folder, **how})
+        mpc.audit(path, **{**COLUMNS, "group": BOOLEANS, **walked, **how})
     assert sorted(os.listdir(folder)) == ["log.parquet"]
     return str(caught.value)
 
@@ -48,10 +49,8 @@ def broken(column, row, value):
         (broken("country", 4, None), {"segment": "country"}),
         (broken("position", 9, 0), {"position": "position"}),
         (broken("position", 9, 1.5), {"position": "position"}),
-        (random_log(1), {"score": "scor"}),
         (random_log(1), {"score": "name"}),
         (random_log(1), {"group": ["g0", "item"]}),
-        (random_log(1), {"group": "nothing"}),
         (random_log(1), {"group": BOOLEANS, "group_sep": "|"}),
         (random_log(1), {"group": "item", "group_sep": "|"}),
         (random_log(1), {"groups": ["g9"]}),
@@ -92,13 +91,61 @@ def test_bootstrap_needs_rows_in_memory(tmp_path):
     assert "leave bootstrap out" in in_files(random_log(1), tmp_path, bootstrap=10)
 
 
-def test_methods_that_need_rows_say_so(tmp_path):
+@pytest.mark.parametrize("memory", [None, "1GB"])
+@pytest.mark.parametrize("how", [{"score": "scor"}, {"item": "itme"}, {"group": "g00"}], ids=repr)
+def test_a_column_that_is_not_there_is_named_with_its_file(how, memory, tmp_path):
+    (wrong,) = how.values()
+    said = in_files(random_log(1), tmp_path, memory=memory, **how)
+    assert f"log.parquet' has no column '{wrong}'. Did you mean" in said
+
+
+def walked_audit(path, **how):
+    return mpc.audit(path, **COLUMNS, group=BOOLEANS, memory="1GB", progress=False, **how)
+
+
+def test_a_walked_log_is_read_again_for_a_question_that_needs_rows(tmp_path):
+    path, frame = tmp_path / "log.parquet", random_log(1)
+    frame.to_parquet(path)
+    rules = ["baseline", mpc.Column("new")]
+    audit = walked_audit(path, scoring_rules=rules)
+    whole = mpc.audit(frame, **COLUMNS, group=BOOLEANS, progress=False, scoring_rules=rules)
+    assert audit.ranking is None
+    for rule in ("baseline", "new"):
+        pd.testing.assert_frame_equal(audit.pairs("g0", rule), whole.pairs("g0", rule))
+    assert audit.limit("g0").identical(whole.limit("g0"))
+
+
+def test_a_walked_log_that_changed_answers_no_question(tmp_path):
     path = tmp_path / "log.parquet"
     random_log(1).to_parquet(path)
-    audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
-    for ask in (lambda: audit.pairs("g0"), lambda: audit.regression("g0"), audit.compare):
-        with pytest.raises(mpc.MpcError, match="needs the rows of the log"):
-            ask()
+    audit = walked_audit(path)
+    random_log(1).iloc[::-1].to_parquet(path)
+    with pytest.raises(mpc.MpcError, match="have changed since"):
+        audit.pairs("g0")
+
+
+def test_a_question_for_rows_that_do_not_fit_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "log.parquet"
+    random_log(1).to_parquet(path)
+    audit = walked_audit(path)
+    monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
+    monkeypatch.setattr(limits, "_LEAST", 1000)
+    with pytest.raises(mpc.MpcError, match="must fit into memory for this question"):
+        audit.pairs("g0")
+
+
+def test_files_too_large_for_memory_are_walked(tmp_path, monkeypatch):
+    path = tmp_path / "log.csv"
+    random_log(1).to_csv(path, index=False)
+    monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
+    monkeypatch.setattr(opening, "as_limits", lambda memory: limits.Limits(0))
+    monkeypatch.setattr(duck.DuckLog, "__init__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        mpc.audit(path, **COLUMNS, group=BOOLEANS)
+
+
+def stop(self, *rest, **more):
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.feather"])
@@ -124,8 +171,9 @@ def test_a_file_cut_short_is_refused_and_nothing_is_left(tmp_path):
     [
         ("nowhere.parquet", "There is no file"),
         ("*.parquet", "There is no file"),
-        ("log.xlsx", "The kind of"),
-        (["log.csv", "log.feather"], "must be of one kind"),
+        ("log.xlsx", r"must be CSV .* got 'log\.xlsx'"),
+        ("http://example.org/log.csv", "a file of this machine; got 'http:.*Download it or mount"),
+        ("s3://bucket/log.parquet", "a file of this machine; got 's3:"),
     ],
     ids=repr,
 )
@@ -138,29 +186,29 @@ def test_paths_that_lead_nowhere_are_refused(given, said, tmp_path, monkeypatch)
 
 
 def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
-    def full(self, name, values):
+    def full(*_given):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(spool.Spool, "_write", full)
+    with monkeypatch.context() as patch:
+        patch.setattr(spool.Spool, "_write", full)
+        assert "give spill= with more room" in in_files(random_log(1), tmp_path)
+    monkeypatch.setattr(duck_rows.itertools, "chain", full)
     assert "give spill= with more room" in in_files(random_log(1), tmp_path)
 
 
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
-    def stop(self, *rest):
-        raise KeyboardInterrupt
-
     path = tmp_path / "log.parquet"
     random_log(1).to_parquet(path)
     monkeypatch.setattr(spool.Spool, "append", stop)
     with pytest.raises(KeyboardInterrupt):
-        mpc.audit(path, **COLUMNS, group=BOOLEANS, spill=tmp_path, progress=False)
+        walked_audit(path, spill=tmp_path)
     assert os.listdir(tmp_path) == ["log.parquet"]
 
 
 def test_files_that_changed_are_not_read_for_the_curve(tmp_path):
     path = tmp_path / "log.parquet"
     random_log(1).to_parquet(path)
-    audit = mpc.audit(path, **COLUMNS, group=BOOLEANS, progress=False)
+    audit = walked_audit(path)
     random_log(2).to_parquet(path)
     with pytest.raises(mpc.MpcError, match="have changed since"):
         _ = audit.curve
@@ -175,7 +223,7 @@ def test_a_bound_on_memory_is_a_size(memory, said, tmp_path):
 
 
 def test_a_bound_on_memory_is_for_files():
-    with pytest.raises(mpc.MpcError, match="memory and spill are for logs in files"):
+    with pytest.raises(mpc.MpcError, match="memory must go with files"):
         mpc.audit(random_log(1), **COLUMNS, group=BOOLEANS, memory="4GB")
 
 
@@ -191,19 +239,25 @@ def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
 def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
     random_log(20).to_parquet(tmp_path / "0.parquet")
     (tmp_path / "1.parquet").symlink_to(tmp_path / "gone.parquet")
-    with pytest.raises(mpc.MpcError, match=r"1\.parquet' is a link to a file that is not there"):
+    with pytest.raises(mpc.MpcError, match=r"1\.parquet' is a link to a file that does not exist"):
         mpc.audit(str(tmp_path / "*.parquet"), **COLUMNS, group=BOOLEANS)
 
 
+@pytest.mark.parametrize("memory", [None, "1GB"])
 @pytest.mark.parametrize(
-    ("line", "said"), [("7\n", "Expected Number of Columns"), ('"1,2\n', "unterminated quote")]
+    ("line", "said"),
+    [
+        ("7\n", "line 60,002 must have 14 cells, .* got 1\\."),
+        (f"7{',' * 14}\n", "line 60,002 must have 14 cells, .* got 15"),
+        ('"1,2\n', "the quote that opens in the row of line 60,002 is never closed"),
+    ],
 )
-def test_a_broken_line_of_a_csv_is_told_with_its_file(tmp_path, line, said):
+def test_a_broken_line_of_a_csv_is_told_with_its_file(memory, line, said, tmp_path):
     frame = random_log(20)
-    long = pd.concat([frame] * (60_000 // len(frame)))  # DuckDB looks at the first rows beforehand
+    long = pd.concat([frame] * (60_000 // len(frame) + 1))[:60_000]
     for number in range(3):
         long.to_csv(tmp_path / f"{number}.csv", index=False)
     with open(tmp_path / "2.csv", "a", encoding="utf-8") as file:
         file.write(line)
-    with pytest.raises(mpc.MpcError, match=rf"{said}.*2\.csv"):
-        mpc.audit(str(tmp_path / "*.csv"), **COLUMNS, group=BOOLEANS)
+    with pytest.raises(mpc.MpcError, match=rf"2\.csv' cannot be read: {said}"):
+        mpc.audit(str(tmp_path / "*.csv"), **COLUMNS, group=BOOLEANS, memory=memory)
