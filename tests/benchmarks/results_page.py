@@ -2,7 +2,7 @@
 
     python tests/benchmarks/results_page.py FOLDER [NAME…]
 
-FOLDER takes logs and what spills, about 12 GB; with names, only those tables are made anew. Each
+FOLDER takes logs and what spills, about 12 GB; with names, only those tables are made again. Each
 table goes to ``docs/explanation/measured``, from where the page includes it, also where a ratio
 misses its limit. Takes half an hour on two cores that have nothing else to do.
 """
@@ -21,6 +21,7 @@ TABLES = {
     "peers": ["peers.py"],
     "union": ["union_cost.py"],
     "long-list": ["long_list.py"],
+    "saving": ["storage_speed.py"],
     "files": ["duckdb_scale.py", "{folder}"],
     "files-union": ["duckdb_scale.py", "{folder}", "--rows", "10000000", "--union"],
     "files-skewed": ["duckdb_scale.py", "{folder}", "--longest", "1000000", "--runs", "1"],

@@ -8,10 +8,12 @@ import os
 import stat
 import subprocess
 import sys
+import time
 
 import h5py
 import numpy as np
 import pytest
+import storage_speed
 import xarray as xr
 from handmade import EMPTY, HOSTILE, Rows
 
@@ -100,6 +102,13 @@ def test_the_sums_of_squares_are_one_array_over_family_and_square(tmp_path):
         assert not {"query_cc", "item_uu"} & {*moments.data_vars}
         found = moments["squares"].sel(family="item", square="uu").values
     np.testing.assert_array_equal(found, audit.moments["item_uu"].values)
+
+
+def test_saving_and_loading_take_an_eighth_of_what_they_took_in_0_1():
+    # The time of the processor, which other tests on the same machine do not lengthen much.
+    seconds, _ = storage_speed.measure(storage_speed.build(), 3, time.process_time)
+    assert seconds["save"] <= storage_speed.AT_MOST * seconds["save 0.1"]
+    assert seconds["load"] <= storage_speed.AT_MOST * seconds["load 0.1"]
 
 
 def test_any_reader_of_netcdf_understands_the_file(saved):
