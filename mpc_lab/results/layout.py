@@ -145,11 +145,12 @@ def _attach_scales(
             if dim in scales:
                 continue
             scales[dim] = made[dim] if dim in made else group.create_dataset(dim, (size,), ">f4")
-            scales[dim].make_scale(dim if dim in made else _NO_LABELS.format(size))
+            label = dim if dim in made else _NO_LABELS.format(size)
+            h5py.h5ds.set_scale(scales[dim].id, label.encode("utf-8", "surrogatepass"))
     for name, dataset in made.items():
         for axis, dim in enumerate(dims[name]):
             if name not in scales:
-                dataset.dims[axis].attach_scale(scales[dim])
+                h5py.h5ds.attach_scale(dataset.id, scales[dim].id, axis)
 
 
 def _write_attribute(to: h5py.HLObject, name: str, value: Attribute) -> None:
