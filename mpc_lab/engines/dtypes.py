@@ -101,7 +101,9 @@ def _target(wanted: pd.Series[Any]) -> Any:
     """Return the type of all partitions, in which a value may be missing."""
     kind = _kind(wanted)
     if kind == "whole":
-        return pd.UInt64Dtype() if str(wanted.dtype).lower() == "uint64" else pd.Int64Dtype()
+        return (
+            pd.UInt64Dtype() if str(wanted.dtype).lower().startswith("uint64") else pd.Int64Dtype()
+        )
     if kind == "fraction":
         return np.dtype(np.float64)
     return pd.BooleanDtype() if kind == "truth" else wanted.dtype

@@ -72,7 +72,10 @@ class DuckLog(OpenLog):
         self.limits, self.spill = limits, spill
         with spill_folder(spill):  # a folder that is not there is told before the work
             self.stamp = files.stamp()
-            self._facts = Facts(columns, groups_in(files, self.spec))
+            groups = groups_in(files, self.spec)
+            if not groups and not any(batch.num_rows for batch in files.batches(columns.roles())):
+                raise checks.no_rows()
+            self._facts = Facts(columns, groups)
 
     @property
     def known(self) -> Facts:

@@ -26,22 +26,17 @@ _WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
 def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
-    """Return the names of all groups of a log, which must have rows."""
+    """Return the names of all groups of a log."""
     import pyarrow as pa
 
-    roles = spec.columns.roles()
-    if not spec.drop:
-        group = spec.columns.group
-        flags = tuple(map(str, group)) if isinstance(group, tuple) else ()
-        roles = Roles(labels=() if flags else (str(group),), flags=flags)
+    group = spec.columns.group
+    if isinstance(group, tuple):
+        # Their names are known; what is wrong with the columns is told without reading a row.
+        empty = files.schema(spec.columns.roles()).empty_table()
+        return read_groups(open_table(empty), group, spec.columns.group_sep).groups
     found: set[str] = set()
-    n_rows = n_kept = 0
-    for batch in files.batches(roles):
-        table = keep_rows(pa.Table.from_batches([batch]), spec)
-        found |= set(find_groups(table, spec))
-        n_rows, n_kept = n_rows + batch.num_rows, n_kept + len(table)
-    if not n_kept:
-        raise checks.nothing_left(n_rows) if n_rows else checks.no_rows()
+    for batch in files.batches(spec.columns.roles() if spec.drop else Roles(labels=(str(group),))):
+        found |= set(find_groups(keep_rows(pa.Table.from_batches([batch]), spec), spec))
     return tuple(sorted(found))
 
 
@@ -82,14 +77,16 @@ class DuckRows:
         return f"log{f' WHERE {self.complete}' if self.spec.drop else ''}"
 
     def write(self, files: Files, path: Path, done: Callable[[], None] | None) -> Any:
-        """Write the rows of all files, of which there are some, to one; return it as a dataset."""
+        """Write the rows of all files to one, and return it as a dataset."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
         packed = pa.ipc.IpcWriteOptions(compression="lz4")
         batches = self._batches(files, done)
         try:
-            first = next(batches)
+            first = next(batches, None)
+            if first is None:
+                raise checks.no_rows()
             with (
                 pa.OSFile(str(path), "wb") as file,
                 pa.ipc.new_file(file, first.schema, options=packed) as writer,

@@ -25,7 +25,13 @@ from mpc_lab.explorers.pieces import (
     dropdown,
     text_field,
 )
-from mpc_lab.explorers.sources import frames_in, notebook_names, read_path, read_upload
+from mpc_lab.explorers.sources import (
+    frames_in,
+    notebook_names,
+    read_path,
+    read_upload,
+    without_folder,
+)
 from mpc_lab.explorers.start_html import code_html, preview_html, problems_html
 from mpc_lab.explorers.start_state import StartState, code_of
 from mpc_lab.files import ACCEPTED
@@ -53,6 +59,8 @@ _PARTS = {
 }
 _REQUIRED = ("query", "score", "outcome", "group")
 _LARGE_UPLOAD = "For files above 10 MB give the path instead."
+_OF_TEXT = "Delimiter (such as ; or tab) and encoding are found; give them where that goes wrong."
+_FOUND = "automatic"
 _SEVERAL = "Ctrl or ⌘ for several"
 _FRAME, _FILE, _UPLOAD = "frame", "file", "upload"
 
@@ -64,7 +72,7 @@ def start(frame: Any = None) -> Start:
     ----------
     frame : table or Ranking, optional
         The rows to begin with; others can be picked: a frame of the notebook (pandas, polars,
-        pyarrow), or a CSV, Parquet or Feather file.
+        pyarrow), or files: CSV, JSON lines, Parquet, Feather.
 
     Returns
     -------
@@ -141,7 +149,7 @@ class Start:
         self._fold.selected_index = 0
         made = column(Beacon(), self._fold, self._box, self._landing)
         made.add_class("mpc-explorer")
-        self.state.observe(self._refresh, ("frame", "columns"))
+        self.state.observe(self._refresh, ("uses", "columns"))
         self.state.observe(self._refresh_end, "leave_out")
         self._refresh()
         return made
@@ -158,11 +166,12 @@ class Start:
         self._again.on_click(lambda _: self._list_frames())
         self._path = text_field("Path", placeholder="folder/log.csv", continuous_update=False)
         self._path.layout.width = "28em"
-        self._cells = text_field("Cells between", placeholder="found", continuous_update=False)
-        self._letters = text_field("Encoding", placeholder="found", continuous_update=False)
-        for box in (self._cells, self._letters):
-            box.layout.width = "12em"
         self._read = button("Read", "Read this file")
+        self._delimiter = text_field("Delimiter", placeholder=_FOUND, continuous_update=False)
+        self._encoding = text_field("Encoding", placeholder=_FOUND, continuous_update=False)
+        for field in (self._delimiter, self._encoding):
+            field.layout.width = "14em"
+            field.observe(self._how_changed, "value")
         self._rows_box = ErrorBox()
         self._read.on_click(lambda _: self._guarded(self._read_path, self._rows_box))
         self._upload = widgets.FileUpload(accept=",".join(ENDS), description="Choose a file")
@@ -171,18 +180,19 @@ class Start:
         self._said = Note(kind="finding")
         self._preview = widgets.HTML()
         self._list_frames()
-        if not self._frames_known and self.state.frame is None:
+        if not self._frames_known and (self.state.frame is None or self.state.sheet is not None):
             self._where.value = _FILE
+            self._path.value = self.state.given.get("data", "")
         self._place_changed()
         row = controls_row(
             self._where,
             self._frames,
             self._again,
             self._path,
-            self._cells,
-            self._letters,
             self._read,
             self._upload,
+            self._delimiter,
+            self._encoding,
             self._help,
         )
         return column(row, self._rows_box, self._said, self._preview)
@@ -191,8 +201,8 @@ class Start:
         place = self._where.value
         boxes = {
             _FRAME: (self._frames, self._again),
-            _FILE: (self._path, self._cells, self._letters, self._read),
-            _UPLOAD: (self._cells, self._letters, self._upload),
+            _FILE: (self._path, self._read, self._delimiter, self._encoding),
+            _UPLOAD: (self._upload, self._delimiter, self._encoding),
         }
         for box in (one for several in boxes.values() for one in several):
             box.layout.display = "" if box in boxes[place] else "none"
@@ -200,8 +210,9 @@ class Start:
             _FRAME: ""
             if self._frames_known
             else "The notebook has no frame yet: make one, then look again.",
-            _FILE: f"{ACCEPTED}; or a saved audit, .nc.",
-            _UPLOAD: _LARGE_UPLOAD,
+            _FILE: f"A file, a folder, or a pattern such as logs/*.csv. {ACCEPTED}; or a saved "
+            f"audit, .nc. {_OF_TEXT}",
+            _UPLOAD: f"{_OF_TEXT} {_LARGE_UPLOAD}",
         }
         self._help.text = helps[place]
 
@@ -234,15 +245,25 @@ class Start:
         if Path(path).suffix.lower() == ".nc":
             self._land(load(Path(path).expanduser()))
             return
-        self.state.use(read_path(path, *self._how()), Path(path).name)
+        how = self._how()
+        self.state.use(read_path(path, **how), Path(path).name, {"data": path, **how})
 
     def _read_upload(self) -> None:
         for given in self._upload.value:
-            made = read_upload(given["name"], given["content"], *self._how())
-            self.state.use(made, given["name"])
+            name, how = given["name"], self._how()
+            made = read_upload(name, given["content"], **how)
+            self.state.use(made, name, {"data": name, **how})
 
-    def _how(self) -> tuple[str, str]:
-        return self._cells.value, self._letters.value.strip()
+    def _how(self) -> dict[str, str]:
+        """Return how text is to be read, as far as a person said it."""
+        sep = self._delimiter.value
+        how = {"sep": sep.strip() or sep, "encoding": self._encoding.value.strip()}
+        return {name: value for name, value in how.items() if value}
+
+    def _how_changed(self, _change: Any = None) -> None:
+        """Read an upload again, for which there is no button."""
+        if self._where.value == _UPLOAD:
+            self._guarded(self._read_upload, self._rows_box)
 
     # 2. Columns ---------------------------------------------------------------------------------
 
@@ -334,7 +355,7 @@ class Start:
             return
         problems = self.state.problems
         self._list.value = problems_html(
-            problems, self.state.frame, self.state.columns, leave_out=self.state.leave_out
+            problems, self.state.as_written, self.state.columns, leave_out=self.state.leave_out
         )
         some = any(one.kind == "drop" for one in problems)
         self._leave.disabled = not some and not self.state.leave_out
@@ -420,9 +441,12 @@ class Start:
         else:
             table = open_table(self.state.frame)
             size = f"{plural(len(table), 'row')}, {plural(len(table.columns), 'column')}"
-            notes = self.state.sheet.notes if self.state.sheet is not None else ()
-            self._said.text = " ".join([f"{shown_name(self.state.source)}: {size}.", *notes])
-            self._preview.value = preview_html(self.state.frame)
+            said = [f"{shown_name(self.state.source)}: {size}."]
+            if self.state.sheet is not None:
+                files = self.state.sheet.files
+                said += [without_folder(note, files.paths[0]) for note in files.notes()]
+            self._said.text = " ".join(said)
+            self._preview.value = preview_html(self.state.as_written)
         self._fill_parts()
         self._refresh_end()
 

@@ -29,10 +29,14 @@ class StartState(traitlets.HasTraits):
     ----------
     frame : table or None
         The rows as they look; set with `use`.
+    uses : int
+        How often rows were taken; tells of rows that look as those before did.
     sheet : Sheet or None
         The file they were read from, where they were.
     source : str
         Where they came from, in words.
+    given : dict
+        The path of that file as ``data``, with ``sep`` and ``encoding`` where these were given.
     columns : dict
         For each keyword of a ranking the column that was guessed or chosen, or None.
     leave_out : bool
@@ -53,6 +57,7 @@ class StartState(traitlets.HasTraits):
     """
 
     frame = traitlets.Any(None, read_only=True)
+    uses = traitlets.Int(0, read_only=True)
     source = traitlets.Unicode(read_only=True)
     columns = traitlets.Dict()
     leave_out = traitlets.Bool(False)
@@ -64,12 +69,13 @@ class StartState(traitlets.HasTraits):
     def __init__(self) -> None:
         super().__init__()
         self.sheet: Sheet | None = None
+        self.given: dict[str, str] = {}
         self._by_hand: set[str] = set()
         self._looked_at: tuple[Any, ...] = ()
         self._problems: list[Problem] = []
         self.columns = dict.fromkeys(ROLES)
 
-    def use(self, frame: Any, source: str) -> None:
+    def use(self, frame: Any, source: str, given: dict[str, str] | None = None) -> None:
         """Take other rows; parts that were chosen stay where the new table has such a column."""
         sheet = frame if isinstance(frame, Sheet) else None
         if sheet is not None:
@@ -85,10 +91,11 @@ class StartState(traitlets.HasTraits):
             chosen = {role: self.columns[role] for role in self._by_hand}
         table = open_table(frame)
         kept = {role: value for role, value in chosen.items() if _has(table, role, value)}
-        self.sheet = sheet
+        self.sheet, self.given = sheet, given or {}
         with self.hold_trait_notifications():
             self.set_trait("frame", frame)
             self.set_trait("source", source)
+            self.set_trait("uses", self.uses + 1)
             self.columns = {**guess_columns(frame), **kept}
 
     def choose(self, role: str, column: Any) -> None:
@@ -112,13 +119,17 @@ class StartState(traitlets.HasTraits):
 
     def rows(self) -> Any:
         """Return the rows by the parts of their columns, which say what text in a file means."""
-        if self.sheet is None:
-            return self.frame
-        chosen = {role: value for role, value in self.columns.items() if value is not None}
-        named = [_listed(chosen.get(role)) for role in NUMBERS]
-        flags = chosen["group"] if isinstance(chosen.get("group"), list) else []
-        numbers = tuple(name for names in named for name in names)
-        return self.sheet.by_role(Roles(numbers=numbers, flags=tuple(flags)))
+        return self.frame if self.sheet is None else self.sheet.by_role(self._roles())
+
+    def _roles(self) -> Roles:
+        numbers = [self.columns[role] for role in NUMBERS if self.columns[role] is not None]
+        group = self.columns["group"]
+        return Roles(numbers=tuple(numbers), flags=tuple(group) if isinstance(group, list) else ())
+
+    @property
+    def as_written(self) -> Any:
+        """The rows to be looked at, in which an id such as 007 keeps its zeros."""
+        return self.frame if self.sheet is None else self.sheet.table
 
     @property
     def problems(self) -> list[Problem]:
@@ -163,6 +174,8 @@ class StartState(traitlets.HasTraits):
         """
         if self.frame is None:
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
+        if self.sheet is not None and not self.leave_out and not self.ready:
+            self.sheet.files.check(self._roles())
         frame = readable(self.rows(), self.columns, leave_out=self.leave_out)
         with progress_told_to(told or (lambda label, done, total: None)):
             made = audit(frame, **self.keywords())
@@ -200,12 +213,10 @@ def code_of(state: StartState, name: str = "log") -> str:
     >>> print(code_of(state).splitlines()[1])
         query='query',
     """
-    lines = [f"    {key}={value!r}," for key, value in state.keywords().items()]
-    return "\n".join([f"audit = mpc.audit({name},", *lines, ")"])
-
-
-def _listed(column: Any) -> list[Any]:
-    return column if isinstance(column, list) else [] if column is None else [column]
+    how = {key: value for key, value in state.given.items() if key != "data"}
+    lines = [f"    {key}={value!r}," for key, value in {**state.keywords(), **how}.items()]
+    first = repr(state.given["data"]) if state.given else name
+    return "\n".join([f"audit = mpc.audit({first},", *lines, ")"])
 
 
 def _has(table: Frame, role: str, column: Any) -> bool:

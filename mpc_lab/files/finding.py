@@ -43,12 +43,17 @@ def find_paths(data: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return each file once, and a sentence for each that was named again."""
     given = data if isinstance(data, list | tuple) else [data]
     found: dict[tuple[int, int], str] = {}
-    again = []
+    again: dict[str, None] = {}
     for path in itertools.chain.from_iterable(map(_expand, given)):
         status = _status(path)
-        first = found.setdefault((status.st_dev, status.st_ino), path)
-        if first != path:
-            again.append(f"{path!r} is the same file as {first!r}; it is read once.")
+        file = (status.st_dev, status.st_ino)
+        first = found.get(file)
+        if first is None:
+            found[file] = path
+        elif first == path:
+            again[f"{path!r} is named more than once; it is read once."] = None
+        else:
+            again[f"{path!r} is the same file as {first!r}; it is read once."] = None
     for path in found.values():
         if not kind_of(path):
             raise MpcError(f"A file of a log must be {ACCEPTED}; got {path!r}.")

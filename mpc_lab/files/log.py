@@ -161,6 +161,12 @@ class Files:
 
         return pa.Table.from_batches(self.batches(roles, done), schema=self.schema(roles))
 
+    def check(self, roles: Roles) -> None:
+        """Raise what reading these columns would, where the files are still there."""
+        if all(os.path.exists(path) for path in self.paths):
+            for _ in self.batches(roles):
+                pass
+
     def head(self, rows: int = 10_000) -> Any:
         """Return the first rows of the first file, all columns, as they look."""
         import pyarrow as pa
@@ -180,8 +186,16 @@ class Files:
     def read_all(self) -> Sheet:
         """Return all columns of all files, while it is not yet known what they are."""
         names = tuple(dict.fromkeys(itertools.chain.from_iterable(p.names for p in self.parts)))
-        written = tuple(name for name in names if any(p.is_text(name) for p in self.parts))
-        return Sheet(self.read(Roles(labels=names)), written, tuple(self.notes()))
+        texts = {name: [p.is_text(name) for p in self.parts] for name in names}
+        # What is a number in another file is one in a text file too.
+        numbers = tuple(name for name in names if len(set(texts[name])) > 1 and self._number(name))
+        written = tuple(name for name in names if any(texts[name]) and name not in numbers)
+        labels = tuple(name for name in names if name not in numbers)
+        return Sheet(self.read(Roles(labels, numbers)), written, self)
+
+    def _number(self, name: str) -> bool:
+        typed = [part for part in self.parts if not part.is_text(name)]
+        return all(is_number(plain_type(part.field(name).type)) for part in typed)
 
 
 @dataclass(frozen=True)
@@ -194,13 +208,13 @@ class Sheet:
         Columns of text files as the text that is written there.
     written : tuple of str
         The names of these columns.
-    notes : tuple of str
-        What a person should know of how the files were read.
+    files : Files
+        Where they came from.
     """
 
     table: Any
     written: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    files: Files
 
     def as_it_looks(self) -> Any:
         """Return a table to guess from, in which a column that looks like numbers holds numbers."""

@@ -208,6 +208,9 @@ def _from_booleans(frame: Frame, group: tuple[Any, ...], separator: str | None) 
 
 def _truth(frame: Frame, column: Hashable) -> Bools:
     series = get_column(frame, column, "group")
+    if series.dtype == nw.Boolean and not series.implementation.is_pandas():
+        filled = series.fill_null(False) if series.null_count() else series
+        return np.asarray(filled.to_numpy(), dtype=np.bool_)
     missing = is_missing(series)
     objects = series.implementation.is_pandas() and is_object(series.to_native())
     kind = pd.api.types.infer_dtype(series.to_native(), skipna=True) if objects else ""

@@ -9,7 +9,7 @@ import pytest
 from agreeing import BOOLEANS, COLUMNS, random_log
 
 import mpc_lab as mpc
-from mpc_lab.engines import duck, duck_rows, extras, limits, opening, spool
+from mpc_lab.engines import duck, extras, limits, opening, spool
 
 
 def in_memory(frame, **how):
@@ -192,7 +192,7 @@ def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(spool.Spool, "_write", full)
         assert "give spill= with more room" in in_files(random_log(1), tmp_path)
-    monkeypatch.setattr(duck_rows.itertools, "chain", full)
+    monkeypatch.setattr("pyarrow.ipc.new_file", full)
     assert "give spill= with more room" in in_files(random_log(1), tmp_path)
 
 

@@ -97,7 +97,8 @@ def test_a_loaded_audit_has_grid_and_cells_of_its_curve(tmp_path):
 
 def test_a_log_in_a_file_is_read_once_for_all_cells(tmp_path):
     frame().to_parquet(tmp_path / "log.parquet")
-    audit = mpc.audit(tmp_path / "log.parquet", **COLUMNS, group_sep="|", progress=False)
+    how = {"group_sep": "|", "memory": "1GB", "progress": False}
+    audit = mpc.audit(tmp_path / "log.parquet", **COLUMNS, **how)
     assert audit.grid.tolist() == audit.curve_of("a")["epsilon"].values.tolist()
     assert "curve" in vars(audit)
     expected = audited(scoring_rules=["baseline"]).curve_of("a")
