@@ -66,11 +66,12 @@ def test_every_kind_of_file_gives_the_same_bits(folder, expected, tmp_path, file
     assert mpc.load(out).headline.identical(expected.headline)
 
 
-def test_a_file_that_two_patterns_match_is_read_once(folder, expected, tmp_path):
+def test_a_file_that_two_patterns_match_is_read_once_and_told(folder, expected, tmp_path, capsys):
     out = tmp_path / "a.nc"
-    files = (folder / "log.csv", folder / "log.c*")
+    files = (folder / "log.csv", folder / "log.c*", folder / "log.csv")
     assert run(*files, *NAMED, "--quiet", "--save", out) == 0
     assert mpc.load(out).headline.identical(expected.headline)
+    assert capsys.readouterr().err.count("log.csv' is named more than once; it is read once.") == 1
 
 
 @pytest.mark.parametrize(
@@ -325,12 +326,18 @@ def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, sa
     ("words", "says"),
     [
         (["none.csv", *NAMED], "There is no file 'none.csv'"),
-        (["none*.csv", *NAMED], "No file matches 'none*.csv'"),
-        ([".", *NAMED], "is a folder"),
+        (["none*.csv", *NAMED], "There is no file 'none*.csv'"),
+        ([".", *NAMED], "Column 'query' must be of one kind in all files"),
+        (["http://a.b/log.csv", *NAMED], "must be a file of this machine; got 'http://a.b/"),
+        (["log.csv", *NAMED, "--sep", ";;"], "--sep must be one character"),
+        (["log.csv", *NAMED, "--encoding", "latin-99"], "--encoding must be one that Python"),
+        (["log.feather", *NAMED, "--sep", ";"], "Leave --sep out"),
+        (["log.csv", "part1.parquet", *NAMED], "string in 'log.csv' and int64 in 'part1.parq"),
         ([], "There is no file to audit"),
         (["log.csv"], "needs --query, --score, --outcome, --group"),
-        (["log.csv", *NAMED, "--score", "query_type"], "must hold numbers, but row 1 has 'v'"),
-        (["log.csv", *NAMED, "--group", "type,item"], "must hold true and false"),
+        (["log.csv", *NAMED, "--score", "query_type"], "must hold numbers; got 'v' in line 2"),
+        (["log.csv", *NAMED[:-2], "--group", "type,item"], "must hold true and false"),
+        (["log.csv", *NAMED, "--group", "type,item"], "name each column once"),
         (["log.csv", *NAMED, "--threshold", "smallest:many"], "threshold takes a number"),
         (["log.csv", *NAMED, "--threshold", "quantile:2"], "above 0 and at most 1"),
         (["log.csv", *NAMED, "--rules", "boosted:much"], "takes a number behind its colon"),
@@ -346,7 +353,7 @@ def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, sa
         (["log.csv", *NAMED, "--json", "-", "--csv", "-"], "Only one of --json and --csv can be"),
         (["log.csv", *NAMED, "--csv", "-", "--card", "-"], "Only one of --csv and --card can be"),
         (["log.csv", *NAMED, "--gate", "--anytime"], "fixed before the first look"),
-        (["log.csv", *NAMED, "--missing", "drop", "--group-sep", ""], "group_sep"),
+        (["log.csv", *NAMED, "--missing", "drop", "--group-sep", ""], "--group-sep must be"),
     ],
 )
 def test_a_bad_line_is_one_line_and_code_3(folder, capsys, monkeypatch, words, says):
@@ -377,15 +384,58 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys, name, content):
     assert name in capsys.readouterr().err
 
 
-def test_a_query_of_another_kind_in_another_file_is_no_other_query(folder, capsys):
-    assert run(folder / "part1.csv", folder / "part2.parquet", *NAMED) == 3
-    assert "Column 'query' is" in capsys.readouterr().err
+def headline(folder, *words):
+    """Return what an audit by the line found."""
+    assert run(*words, *NAMED, "--quiet", "--save", folder / "out.nc") == 0
+    return mpc.load(folder / "out.nc").headline
 
 
-def test_without_pyarrow_the_extra_is_named(folder, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert run(folder / "part1.parquet", *NAMED) == 3
-    assert 'extra "files"' in capsys.readouterr().err
+def test_files_of_different_kinds_are_one_log_when_their_types_agree(
+    folder, frame, expected, tmp_path
+):
+    cut = len(frame) // 2 + 5
+    texts = frame[cut:].assign(query=frame["query"].astype(str), item=frame["item"].astype(str))
+    texts.to_parquet(tmp_path / "part2.parquet")
+    found = headline(tmp_path, folder / "part1.csv", tmp_path / "part2.parquet")
+    assert found.identical(expected.headline)
+
+
+def test_a_folder_is_one_log(frame, expected, tmp_path):
+    for number, part in enumerate((frame[:5003], frame[5003:])):
+        part.to_csv(tmp_path / f"{number}.csv", index=False)
+    assert headline(tmp_path, tmp_path).identical(expected.headline)
+
+
+def test_json_lines_are_a_log(frame, expected, tmp_path):
+    frame.to_json(tmp_path / "log.jsonl.gz", orient="records", lines=True, double_precision=15)
+    found = headline(tmp_path, tmp_path / "log.jsonl.gz")
+    assert found.n_pairs.identical(expected.headline.n_pairs)
+
+
+def test_another_separator_and_encoding_are_found_and_told(frame, expected, tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    frame.assign(note="é").to_csv(path, index=False, sep=";", encoding="latin-1")
+    assert headline(tmp_path, path).identical(expected.headline)
+    said = f"{str(path)!r}: read as text separated by semicolons and encoded as cp1252.\n"
+    assert said in capsys.readouterr().err
+
+
+def test_a_separator_and_an_encoding_can_be_given(frame, tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    named = frame.head(3000).replace({"type": {"1": "ж", "2": "я"}})
+    named.to_csv(path, index=False, sep="^", encoding="koi8-r")
+    words = ["--sep", "^", "--encoding", "koi8-r", "--json", "-", "--quiet"]
+    assert run(path, *NAMED, *words) == 0
+    captured = capsys.readouterr()
+    assert {cell["group"] for cell in json.loads(captured.out)["cells"]} == {"ж", "я"}
+    assert "separated by '^' and encoded as koi8-r" in captured.err
+
+
+def test_a_link_to_a_file_that_is_read_counts_once_and_is_told(folder, expected, tmp_path, capsys):
+    again = tmp_path / "link.csv"
+    again.symlink_to(folder / "log.csv")
+    assert headline(tmp_path, folder / "log.csv", again).identical(expected.headline)
+    assert "is the same file as" in capsys.readouterr().err
 
 
 def test_rows_with_a_missing_value_are_refused_or_left_out(tmp_path, capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_lab.command_line.options import BY_NAME, COLUMN_OPTIONS
-from mpc_lab.command_line.values import names
+from mpc_lab.command_line.values import as_typed, names
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
 
@@ -16,8 +16,17 @@ _SAVED = (".nc", ".h5")
 
 def run(options: argparse.Namespace) -> int:
     """Serve the explorer until it is stopped, and return the exit code."""
+    try:
+        return _run(options)
+    except MpcError as error:
+        raise MpcError(as_typed(str(error))) from error
+
+
+def _run(options: argparse.Namespace) -> int:
     path: Path = options.file
-    if not path.is_file():
+    if path.suffix.lower() not in _SAVED:
+        find_files(path, options.sep, options.encoding)
+    elif not path.is_file():
         raise MpcError(f"There is no file {str(path)!r} to explore.")
     from mpc_lab.explorers.app import serve
 

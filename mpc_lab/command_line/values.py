@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,7 @@ _TYPED = {
     'missing="drop"': "--missing drop",
     "audit.summary()": "the summary",
     "mpc.Column": "--rules column:NAME",
+    "group_sep must": "--group-sep must",
     "sep must": "--sep must",
     "Leave sep out": "Leave --sep out",
     "encoding must": "--encoding must",
@@ -136,9 +138,7 @@ def as_typed(message: str) -> str:
     >>> as_typed('fill in what is missing, or pass missing="drop" to leave such rows out')
     'fill in what is missing, or give --missing drop to leave such rows out'
     """
-    for asked, typed in _TYPED.items():
-        message = message.replace(asked, typed)
-    return message
+    return re.sub("|".join(map(re.escape, _TYPED)), lambda found: _TYPED[found[0]], message)
 
 
 def _text(option: Option, value: Any) -> str:

@@ -122,7 +122,9 @@ def _asked(given: dict[str, Any]) -> Any:
     """Return the panel that asks for the columns that were not given."""
     from mpc_lab.explorers.tabs import start
 
-    begun = start(find_files(given["log"], **given["how"]).read_all())
+    begun = start()
+    sheet = find_files(given["log"], **given["how"]).read_all()
+    begun.state.use(sheet, Path(given["log"]).name, {"data": given["log"], **given["how"]})
     for role, column in given["columns"].items():
         begun.state.choose(role, column)
     return begun

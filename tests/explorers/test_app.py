@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+from mpc_lab import cli
 from mpc_lab.explorers import app as explorer_app
 from mpc_lab.explorers.app import serve, show
 
@@ -85,6 +86,7 @@ def test_the_page_shows_the_audit_of_the_file(log, tmp_path, monkeypatch, is_sav
     saved = tmp_path / "audit.nc"
     mpc.audit(pd.read_csv(log), **COLUMNS, progress=False).save(saved)
     given = {"audit": str(saved), "log": None if is_saved else str(log), "columns": COLUMNS}
+    given["how"] = {}
     shown = []
     monkeypatch.setenv("MPC_LAB_EXPLORE", json.dumps(given))
     monkeypatch.setattr("IPython.display.display", shown.append)
@@ -103,6 +105,51 @@ def test_columns_that_are_not_given_are_asked_for_on_the_page(log, started, monk
     assert (chosen["outcome"], chosen["query"], chosen["group"]) == ("score", "query", "type")
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, {}])
+def test_a_folder_of_text_in_another_form_is_served(
+    ranking, tmp_path, started, monkeypatch, columns
+):
+    (tmp_path / "logs").mkdir()
+    text = ranking.to_frame().to_csv(index=False, sep="^", encoding="latin-1")
+    (tmp_path / "logs" / "a.csv").write_text(text, "latin-1")
+    how = {"sep": "^", "encoding": "latin-1"}
+    assert serve(tmp_path / "logs", columns=columns, how=how, open_browser=False) == 0
+    assert json.loads(started["given"])["how"] == how
+    if not columns:
+        shown = []
+        monkeypatch.setenv("MPC_LAB_EXPLORE", started["given"])
+        monkeypatch.setattr("IPython.display.display", shown.append)
+        show()
+        assert shown[0].state.source == "logs"
+        assert shown[0].run().groups == ("1", "2")
+
+
+def test_the_line_names_a_folder_and_how_its_text_is_read(log, monkeypatch):
+    given = {}
+    monkeypatch.setattr(explorer_app, "serve", lambda path, **how: given.update(how, path=path))
+    cli.main(["explore", str(log.parent), "--sep", ",", "--query", "query", "--no-open"])
+    assert given["path"] == log.parent
+    assert given["how"] == {"sep": ","}
+    assert given["columns"] == {"query": "query"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["none.csv"], "There is no file 'none.csv'"),
+        (["none.nc"], "There is no file 'none.nc' to explore"),
+        (["log.csv", "--sep", ";;"], "--sep must be one character"),
+    ],
+)
+def test_a_line_that_cannot_be_served_is_one_sentence(log, capsys, monkeypatch, words, says):
+    monkeypatch.chdir(log.parent)
+    log.rename("log.csv")
+    assert cli.main(["explore", *words, "--no-open"]) == 3
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert captured.out == ""
+
+
 @pytest.mark.parametrize(
     ("name", "columns", "says"),
     [
@@ -111,7 +158,7 @@ def test_columns_that_are_not_given_are_asked_for_on_the_page(log, started, monk
         ("log.csv", {"score": "scroe"}, "'scroe'.*Did you mean 'score'"),
         ("log.csv", {**COLUMNS, "score": "scroe"}, "'scroe'.*Did you mean 'score'"),
         ("none.csv", COLUMNS, "There is no file"),
-        ("log.xyz", COLUMNS, "should end in"),
+        ("log.xyz", COLUMNS, "A file of a log must be CSV"),
     ],
 )
 def test_what_cannot_be_served_is_said_before_anything_starts(

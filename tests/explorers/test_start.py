@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import subprocess
 import sys
 
@@ -21,6 +20,7 @@ from mpc_lab.explorers.sources import frames_in, read_path, read_upload
 from mpc_lab.explorers.start_html import preview_html, problems_html
 from mpc_lab.explorers.start_panel import Start, start
 from mpc_lab.explorers.start_state import StartState, code_of
+from mpc_lab.files import Roles
 
 COLUMNS = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
 SCRIPT = "<script>alert(1)</script>"
@@ -192,30 +192,33 @@ def test_a_file_is_read_by_its_path_and_as_an_upload(tmp_path, kind):
         getattr(frame, f"to_{kind}")(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
-    pd.testing.assert_frame_equal(read_path(f' "{path}" '), frame)
-    pd.testing.assert_frame_equal(read_upload(path.name, memoryview(path.read_bytes())), frame)
+    for read in (read_path(f' "{path}" '), read_upload(path.name, memoryview(path.read_bytes()))):
+        shown = read.as_it_looks().to_pandas()
+        pd.testing.assert_frame_equal(shown, frame, check_dtype=False)
+
+
+def test_a_folder_is_read_as_one_log(tmp_path):
+    frame = pd.DataFrame(log())
+    frame[:2].to_csv(tmp_path / "a.csv", index=False)
+    frame[2:].to_csv(tmp_path / "b.csv", index=False)
+    assert read_path(str(tmp_path)).table["g"].to_pylist() == ["a", "b", "a", "b"]
 
 
 def test_a_path_that_cannot_be_read_says_what_is_wrong(tmp_path):
+    (tmp_path / "empty").mkdir()
     (tmp_path / "log.xlsx").write_text("x")
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "bad.parquet").write_text("x")
     for name, words in {
-        "": "Give the path",
+        "": "The path must be that of a file of a log; got none",
         "nowhere.csv": "There is no file 'nowhere.csv'",
-        str(tmp_path): "is a folder",
-        str(tmp_path / "log.xlsx"): "should end in",
-        str(tmp_path / "bad.csv"): "cannot be read as a table of text",
-        str(tmp_path / "bad.parquet"): "cannot be read as .parquet",
+        str(tmp_path / "empty"): "There is no file",
+        str(tmp_path / "log.xlsx"): "A file of a log must be CSV",
+        str(tmp_path / "bad.csv"): "bad.csv' cannot be read",
+        str(tmp_path / "bad.parquet"): "bad.parquet' cannot be read",
     }.items():
         with pytest.raises(mpc.MpcError, match=words):
             read_path(name)
-
-
-def test_without_pyarrow_a_parquet_file_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(mpc.MpcError, match="pip install pyarrow, or save the table as CSV"):
-        read_upload("log.parquet", b"")
 
 
 # What was chosen ----------------------------------------------------------------------------------
@@ -320,7 +323,7 @@ def test_without_frames_a_file_is_asked_for():
 def test_a_chosen_frame_is_guessed_shown_and_run(frame):
     panel = opened(mine=frame)
     panel._frames.value = "mine"
-    assert panel._said.text == "mine: 3,000 rows, 6 columns"
+    assert panel._said.text == "mine: 3,000 rows, 6 columns."
     assert panel._parts["group"].label == "type"
     assert not panel._run.disabled
     panel._run.click()
@@ -377,41 +380,175 @@ def uploaded(text, name="log.csv", pack=bytes):
         ["12345678901234567", ""],
         ["012345678901234567890123", "1"],
         ["NA", "DE"],
+        ["1", "1.0"],
+        ["true", "1"],
     ],
 )
-def test_an_id_that_a_number_would_change_stays_the_text_it_is(ids):
+def test_an_id_stays_the_text_it_is(ids):
     read = uploaded("id,score\n" + "".join(f"{one},0.5\n" for one in ids))
-    assert read["id"].fillna("").tolist() == [one.strip('"') for one in ids]
-    assert read["score"].tolist() == [0.5, 0.5]
+    table = read.by_role(Roles(labels=("id",), numbers=("score",)))
+    assert table["id"].to_pylist() == [one.strip('"') or None for one in ids]
+    assert table["score"].to_pylist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("kept", ["0", "0.5", "-0.5", "1e5", "-0", "0e0", "10", "1e300", "nan"])
-def test_numbers_stay_numbers(kept):
-    read = uploaded(f"id\tother\n{kept}\t1\n2\t\n", "log.tsv")
-    np.testing.assert_array_equal(read["id"].to_numpy(), [float(kept), 2])
-    assert read["other"].dtype == np.float64
+def test_what_plays_the_part_of_a_number_is_one(kept):
+    read = uploaded(f"score\tother\n{kept}\t1\n2\t\n", "log.tsv")
+    table = read.by_role(Roles(numbers=("score", "other")))
+    np.testing.assert_array_equal(table["score"].to_numpy(), [float(kept), 2])
+    assert table["other"].to_pylist() == [1, None]
 
 
-def test_names_that_occur_twice_and_packed_files_keep_their_ids():
-    read = uploaded("id,id,ok\n1,01,True\n2,02,\n", "log.csv.gz", gzip.compress)
-    assert read.to_numpy().tolist()[0] == [1, "01", True]
-    assert read.columns.tolist() == ["id", "id.1", "ok"]
+def test_names_that_occur_twice_are_refused():
+    with pytest.raises(mpc.MpcError, match=r"got 'id' 2 times in 'log.csv.gz'"):
+        uploaded("id,id,ok\n1,01,True\n", "log.csv.gz", gzip.compress)
 
 
 def test_a_row_with_too_many_fields_is_told_and_moves_no_column():
-    with pytest.raises(mpc.MpcError, match="a row has more fields than the first line has names"):
+    with pytest.raises(mpc.MpcError, match=r"'log.csv'.*line 2 must have 3 cells.*got 4"):
         uploaded("q,s,y\n1,0.5,1,x\n2,0.25,0,x\n")
+
+
+def upload(panel, content, name="log.csv"):
+    """Hand a file over as the page does."""
+    panel._where.value = "upload"
+    given = {"name": name, "type": "text/csv", "size": len(content)}
+    given |= {"content": memoryview(content), "last_modified": pd.Timestamp("2026", tz="UTC")}
+    panel._upload.value = (given,)
+
+
+def read(panel, path):
+    """Type a path and click."""
+    panel._path.value = str(path)
+    panel._read.click()
 
 
 def test_an_upload_is_read(frame):
     panel = opened()
-    content = memoryview(frame.to_csv(index=False).encode())
-    given = {"name": f"{SCRIPT}.csv", "type": "text/csv", "size": len(content)}
-    given |= {"content": content, "last_modified": pd.Timestamp("2026-01-01", tz="UTC")}
-    panel._upload.value = (given,)
-    assert panel._box.value == ""
+    upload(panel, frame.to_csv(index=False).encode(), f"{SCRIPT}.csv")
+    assert panel._box.value == panel._rows_box.value == ""
     assert panel.state.columns["group"] == "type"
     assert "<script" not in panel._said.value
+
+
+# Text files of other kinds ------------------------------------------------------------------------
+
+ROLES = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
+ROLES |= {"group": "type", "segment": "query_type"}
+
+
+@pytest.fixture(scope="module")
+def french(frame, tmp_path_factory):
+    """A log as a spreadsheet in France writes it, but for its decimals."""
+    path = tmp_path_factory.mktemp("french") / "log.csv"
+    named = frame.assign(type=frame["type"].map({"1": "café", "2": "thé"}))
+    named.to_csv(path, index=False, sep=";", encoding="latin-1")
+    return path
+
+
+@pytest.mark.parametrize("door", ["path", "upload"])
+def test_semicolons_and_latin_1_are_found_and_told(french, door):
+    panel = opened()
+    _ = read(panel, french) if door == "path" else upload(panel, french.read_bytes())
+    assert panel._said.text == (
+        "log.csv: 3,000 rows, 6 columns. 'log.csv': read as text separated by semicolons and "
+        "encoded as cp1252."
+    )
+    assert {role: name for role, name in panel.state.columns.items() if name} == ROLES
+    panel._run.click()
+    assert panel.audit.groups == ("café", "thé")
+    assert panel.audit.to_frame().equals(mpc.audit(french, **ROLES).to_frame())
+
+
+@pytest.mark.parametrize("door", ["path", "upload"])
+def test_delimiter_and_encoding_can_be_given(tmp_path, door):
+    path = tmp_path / "log.csv"
+    path.write_bytes("a,q^g,h\n1,1^ж,x\n".encode("koi8-r"))
+    panel = opened()
+    _ = read(panel, path) if door == "path" else upload(panel, path.read_bytes())
+    assert list(panel.state.as_written.column_names) == ["a", "q^g", "h"]
+    panel._delimiter.value, panel._encoding.value = "^ ", " koi8-r"
+    if door == "path":  # an upload is read again at once
+        panel._read.click()
+    assert panel._rows_box.value == ""
+    assert panel.state.as_written.to_pylist() == [{"a,q": "1,1", "g,h": "ж,x"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "encoding", "words"),
+    [
+        ("log.csv", ";;", "", "The delimiter must be one character"),
+        ("log.csv", "", "latin-99", "The encoding must be one that Python knows"),
+        ("log.parquet", ";", "", "The delimiter must go with text files; got none. Leave it empty"),
+    ],
+)
+def test_a_delimiter_or_encoding_that_cannot_be_is_named_as_its_field(
+    tmp_path, frame, name, delimiter, encoding, words
+):
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_parquet(tmp_path / "log.parquet")
+    panel = opened()
+    panel._delimiter.value, panel._encoding.value = delimiter, encoding
+    read(panel, tmp_path / name)
+    assert words in panel._rows_box.value
+    assert panel.state.frame is None
+
+
+def test_ids_that_are_one_number_are_two_queries(tmp_path, frame):
+    path = tmp_path / "log.csv"
+    number = frame["query"].astype(str)
+    frame.assign(query=number.where(frame["query"] != 1, "0.0")).to_csv(path, index=False)
+    panel = opened()
+    read(panel, path)
+    made, known = panel.run(), mpc.audit(path, **ROLES)
+    assert made.ranking.n_queries == known.ranking.n_queries == 300
+    assert made.to_frame().equals(known.to_frame())
+
+
+def test_a_file_that_looks_as_the_one_before_is_shown_too(tmp_path):
+    panel = opened()
+    for query in ("7", "007"):
+        pd.DataFrame(log(q=[query] * 4)).to_csv(tmp_path / f"{query}.csv", index=False)
+        read(panel, tmp_path / f"{query}.csv")
+        assert panel._said.text.startswith(f"{query}.csv: ")
+        assert f">{query}<" in panel._preview.value
+
+
+def test_rows_are_shown_as_they_are_written(tmp_path):
+    path = tmp_path / "log.csv"
+    pd.DataFrame(log(q=["007", "007", "08", "08"], y=["1", "x", "0", "1"])).to_csv(path)
+    panel = opened()
+    read(panel, path)
+    for role, column in COLUMNS.items():
+        panel.state.choose(role, column)
+    assert ">007<" in panel._preview.value
+    assert ">007<" in panel._list.value
+
+
+def test_cells_that_are_no_numbers_are_listed_and_can_be_left_out(tmp_path, frame):
+    wrong = frame["outcome"].astype(str)
+    wrong[3], wrong[4] = "0,5", ""
+    frame.assign(outcome=wrong).to_csv(tmp_path / "log.csv", index=False)
+    panel = opened()
+    read(panel, tmp_path / "log.csv")
+    found = [(one.role, one.kind, one.rows, one.values) for one in panel.state.problems]
+    assert found == [
+        ("outcome", "drop", (4,), ("(missing)",)),
+        ("outcome", "drop", (3,), ("0,5",)),
+    ]
+    assert panel._run.disabled
+    panel._leave.value = True
+    panel._run.click()
+    assert panel.audit.ranking.dropped == 2
+
+
+def test_the_code_of_a_file_does_what_the_panel_does(french):
+    panel = opened()
+    panel._delimiter.value = ";"
+    read(panel, french)
+    names = {"mpc": mpc}
+    exec(code_of(panel.state), names)
+    assert names["audit"].to_frame().equals(panel.run().to_frame())
 
 
 def test_a_saved_audit_lands_in_its_explorer_at_once(tmp_path, frame):
