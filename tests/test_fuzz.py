@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import chdir
 from pathlib import Path
 
+import fuzz_folders
 import fuzz_questions
 import fuzzing
 import pytest
@@ -47,6 +48,12 @@ def test_any_frame_and_option_gives_an_audit_or_one_sentence(drawn, options, as_
     audit = fuzzing.guarded(lambda: fuzzing.audit_frame(data, named, options))
     if audit is not None:
         fuzzing.guarded(lambda: fuzzing.ask(audit, question))
+
+
+@SHORTER
+@given(fuzz_folders.folders())
+def test_any_folder_is_one_log_or_one_sentence_in_memory_and_walked(folder, drawn):
+    fuzzing.guarded(lambda: fuzz_folders.compare(folder / "mixed", drawn))
 
 
 @SHORTER

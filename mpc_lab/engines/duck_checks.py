@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from mpc_lab.engines.duck_database import Database
@@ -13,75 +13,74 @@ from mpc_lab.ranking import checks
 
 
 def explain(database: Database, rows: DuckRows, files: Files) -> MpcError:
-    """Return the error for the first check that the rows, or other scores, do not pass."""
-    missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.ids}
-    missing |= {(role, name): f"isnan({sql})" for role, name, sql in rows.numbers}
-    if not rows.spec.drop:
-        for (role, name), (count, first) in _counted(database, rows, missing).items():
-            if count:
-                return checks.incomplete(_what(role, name), count, first)
-    infinite = {(r, name): f"isinf({s})" for r, name, s in rows.numbers if r != "position"}
-    for (role, name), (count, first) in _counted(database, rows, infinite).items():
-        if count:
-            return checks.not_finite(_what(role, name), count, first)
-    for role, name, sql in rows.numbers:
-        large = _too_large(database, rows, role, sql) if role in checks.LARGEST else None
-        if large is not None:
-            return checks.too_large(role, _what(role, name), *large)
-    for role, name, sql in rows.extra:
-        ((count, first),) = _counted(
-            database, rows, {(role, name): f"NOT isfinite({sql})"}
-        ).values()
-        if count:
-            return _not_finite_scores(database, rows, name, count, first)
-    return _explain_lists(database, rows, files)
-
-
-def _too_large(database: Database, rows: DuckRows, role: str, sql: str) -> Any:
-    """Return the first row with a number that is too large, and the number."""
-    kept = f"({rows.complete}) AND " if rows.spec.drop else ""
-    large = f"{kept}abs({sql}) > {checks.LARGEST[role]!r}"
-    return _first(database, f"SELECT row, {sql} FROM log WHERE {large} ORDER BY row LIMIT 1")
-
-
-def _explain_lists(database: Database, rows: DuckRows, files: Files) -> MpcError:
-    columns = rows.spec.columns
-    if columns.position is not None:
-        what, p = _what("position", columns.position), "position"
-        wrong = _first(
-            database,
-            f"SELECT row, {p} FROM (SELECT * FROM {rows.kept}) WHERE NOT ({p} >= 1 AND "
-            f"{p} <= {checks.LARGEST_WHOLE!r} AND {p} = floor({p})) ORDER BY row LIMIT 1",
-        )
-        if wrong is not None:
-            return checks.no_position(what, *wrong)
-        twice = _twice(database, rows, "position")
-        if twice is not None:
-            return checks.position_twice(int(twice[0]), _query_id(rows, files, twice[1:]))
-    if columns.item is not None:
-        twice = _twice(database, rows, "item")
-        if twice is not None:
-            item = key_to_id(files, columns.item, twice[0])
-            return checks.item_twice(item, _query_id(rows, files, twice[1:]))
-    return MpcError("The log was read twice and was not the same: let nothing write to its files.")
+    """Return the error for the first check that the rows do not pass, in the order of memory."""
+    changed = "The log was read twice and was not the same: let nothing write to its files."
+    return next(_errors(database, rows, files), MpcError(changed))
 
 
 def check_one_per_query(database: Database, rows: DuckRows, files: Files, role: str) -> None:
     """Raise if a query has two units, or two segments, or none."""
     keys = ", ".join(_keys(rows))
-    wrong = _first(
-        database,
-        f"SELECT {keys}, min({role}), max({role}), count({role}) < count(*) FROM {rows.kept} "
-        f"GROUP BY {keys} HAVING min({role}) <> max({role}) OR count({role}) < count(*) "
-        f"ORDER BY count({role}) < count(*) DESC LIMIT 1",
-    )
-    if wrong is None:
-        return
-    if wrong[-1]:
+    wrong = f"min({role}) <> max({role}) OR count({role}) < count(*)"
+    if _first(database, f"SELECT 1 FROM {rows.kept} GROUP BY {keys} HAVING {wrong} LIMIT 1"):
         raise explain(database, rows, files)
-    name = getattr(rows.spec.columns, role)
-    labels = [key_to_id(files, name, key) for key in wrong[-3:-1]]
-    raise checks.two_of_one(role, _query_id(rows, files, wrong[:-3]), *labels)
+
+
+def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcError]:
+    columns = rows.spec.columns
+    missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.ids}
+    missing |= {(role, name): f"isnan({sql})" for role, name, sql in rows.numbers}
+    for (role, name), found in _counted(database, rows, missing).items():
+        if not rows.spec.drop and found[0]:
+            yield checks.incomplete(_what(role, name), *found)
+    for role, name, sql in (one for one in rows.numbers if one[0] in checks.LARGEST):
+        ((_, found),) = _counted(database, rows, {(role, name): f"isinf({sql})"}).items()
+        if found[0]:
+            yield checks.not_finite(_what(role, name), *found)
+        large = _row_where(database, rows, sql, f"abs({sql}) > {checks.LARGEST[role]!r}")
+        if large is not None:
+            yield checks.too_large(role, _what(role, name), *large)
+    if columns.item is not None and (twice := _twice(database, rows, "item")) is not None:
+        item = key_to_id(files, columns.item, twice[0])
+        yield checks.item_twice(item, _query_id(rows, files, twice[1:]))
+    for role in ("unit", "segment"):
+        if getattr(columns, role) is not None:
+            yield from _two_of_one(database, rows, files, role)
+    if columns.position is not None:
+        whole = f"position >= 1 AND position <= {checks.LARGEST_WHOLE!r}"
+        wrong = f"NOT ({whole} AND position = floor(position))"
+        found_row = _row_where(database, rows, "position", wrong)
+        if found_row is not None:
+            yield checks.no_position(_what("position", columns.position), *found_row)
+        if (twice := _twice(database, rows, "position")) is not None:
+            yield checks.position_twice(int(twice[0]), _query_id(rows, files, twice[1:]))
+    for role, name, sql in rows.extra:
+        ((_, found),) = _counted(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
+        if found[0]:
+            yield _not_finite_scores(database, rows, name, *found)
+
+
+def _row_where(database: Database, rows: DuckRows, value: str, wrong: str) -> Any:
+    """Return the first row in which something is wrong, and the value there."""
+    kept = f"({rows.complete}) AND " if rows.spec.drop else ""
+    return _first(
+        database, f"SELECT row, {value} FROM log WHERE {kept}{wrong} ORDER BY row LIMIT 1"
+    )
+
+
+def _two_of_one(database: Database, rows: DuckRows, files: Files, role: str) -> Iterator[MpcError]:
+    """Yield the error for the first row that differs from the first row of its query."""
+    keys = ", ".join(_keys(rows))
+    found = _first(
+        database,
+        f"SELECT {keys}, one, {role} FROM (SELECT * FROM {rows.kept}) JOIN (SELECT {keys}, "
+        f"arg_min({role}, row) AS one FROM {rows.kept} GROUP BY {keys}) USING ({keys}) "
+        f"WHERE {role} <> one ORDER BY row LIMIT 1",
+    )
+    if found is not None:
+        name = getattr(rows.spec.columns, role)
+        labels = [key_to_id(files, name, key) for key in found[-2:]]
+        yield checks.two_of_one(role, _query_id(rows, files, found[:-2]), *labels)
 
 
 def _not_finite_scores(
@@ -109,9 +108,11 @@ def _counted(
 
 def _twice(database: Database, rows: DuckRows, value: str) -> Any:
     keys = ", ".join(_keys(rows))
+    # The row that comes first of those that were there before.
     return _first(
         database,
-        f"SELECT {value}, {keys} FROM {rows.kept} GROUP BY ALL HAVING count(*) > 1 LIMIT 1",
+        f"SELECT {value}, {keys} FROM {rows.kept} GROUP BY {value}, {keys} "
+        "HAVING count(*) > 1 ORDER BY min(row, 2)[2] LIMIT 1",
     )
 
 

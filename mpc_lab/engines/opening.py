@@ -101,6 +101,7 @@ def _open_files(
     for note in files.notes():
         print(note, file=sys.stderr)
     limits = as_limits(memory)
+    files.schema(names.roles(extra))  # what is wrong with a column is told before any row is read
     if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
         done = progress("reading files", len(files.paths)) if progress else None
         return InMemory(read_ranking(files, names, drop=drop, extra=extra, done=done))
@@ -117,7 +118,7 @@ def _columns_of(rules: Any) -> list[Hashable]:
 
 def _comes_from(data: Any, package: str) -> bool:
     """Tell whether the rows are a frame of a package that need not be installed."""
-    return type(data).__module__.split(".")[0] == package and hasattr(data, "columns")
+    return type(data).__module__.split(".")[0] == package and hasattr(type(data), "columns")
 
 
 def _named(columns: dict[str, Any]) -> tuple[ColumnNames, bool]:

@@ -1,10 +1,12 @@
-"""Fuzz frames, options, files, command lines and questions: ``python tests/benchmarks/fuzz.py``.
+"""Fuzz frames, files, folders, command lines and questions: ``python tests/benchmarks/fuzz.py``.
 
 Frames and options are audited and asked one further question; files of each kind are cut and
-changed and read; lines are run over a good log; every method and function is given odd arguments.
-A finding is anything that comes out but a result or an ``MpcError``: another exception, a warning,
-an exit code above 3, more than a minute, more memory than small logs can need. The run stops at the
-first finding and prints its smallest form. At least 20,000 inputs by default.
+changed and read; folders of files with mixed schemas are audited in memory and walked; lines are
+run over a good log; every method and function is given odd arguments.
+A finding is two answers for one folder, or anything that comes out but a result or an ``MpcError``:
+another exception, a warning, an exit code above 3, more than a minute, more memory than small logs
+can need. The run stops at the first finding and prints its smallest form. At least 20,000 inputs by
+default, 2,000 of them folders.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from pathlib import Path
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import fuzz_folders
 import fuzz_questions
 import fuzzing
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-SHARES = {"frames": 0.35, "files": 0.3, "lines": 0.2, "questions": 0.15}
+SHARES = {"frames": 0.3, "files": 0.25, "folders": 0.1, "lines": 0.2, "questions": 0.15}
 MEMORY = 12 << 30
 SECONDS_OF_SILENCE = 600
 
@@ -107,6 +110,18 @@ def _files(place, good, counted):
     return test
 
 
+def _folders(place, good, counted):
+    del good
+
+    @given(fuzz_folders.folders())
+    def test(drawn):
+        _count(counted, "folders")
+        with _silent():
+            fuzzing.guarded(lambda: fuzz_folders.compare(place / "folder", drawn))
+
+    return test
+
+
 def _lines(place, good, counted):
     del good
 
@@ -143,11 +158,18 @@ def _silent():
         raise
 
 
-RUNS = {"frames": _frames, "files": _files, "lines": _lines, "questions": _questions}
+RUNS = {
+    "frames": _frames,
+    "files": _files,
+    "folders": _folders,
+    "lines": _lines,
+    "questions": _questions,
+}
 # What each kind of input is made from.
 SEEDS = {
     "frames": lambda place: None,
     "files": fuzzing.seeds,
+    "folders": lambda place: None,
     "lines": fuzzing.seeds,
     "questions": fuzz_questions.audits,
 }

@@ -33,7 +33,6 @@ session = (
     .getOrCreate()
 )
 rows = session.createDataFrame(random_log(1)[["query", "score", "outcome", *BOOLEANS]])
-rows.columns
 
 def kill():
     os.kill(session.sparkContext._gateway.proc.pid, signal.SIGKILL)

@@ -167,6 +167,7 @@ def test_a_cell_that_is_no_number_is_none(cell):
 
 def test_the_database_reaches_no_file_and_no_network(tmp_path):
     (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "spill").mkdir()
     for question in (
         f"SELECT * FROM read_csv('{tmp_path / 'a.csv'}')",
         "SELECT * FROM 'https://127.0.0.1/a.parquet'",
@@ -174,5 +175,5 @@ def test_the_database_reaches_no_file_and_no_network(tmp_path):
         "LOAD httpfs",
         "SET enable_external_access = true",
     ):
-        with pytest.raises(mpc.MpcError), connect(as_limits("1GB"), tmp_path) as database:
+        with pytest.raises(mpc.MpcError), connect(as_limits("1GB"), tmp_path / "spill") as database:
             database.do(question)
