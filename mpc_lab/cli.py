@@ -172,7 +172,7 @@ def _check_can_write(options: argparse.Namespace, *names: str) -> None:
 
 _DESCRIPTION = """\
 Audit whether a ranker undervalues groups of items, from log files with one row for each
-item shown: CSV, TSV, Parquet or Feather. Several files are read as one log: a query that
+item shown: CSV, JSON lines, Parquet or Feather. Several files are read as one log: a query that
 occurs in two of them is one query.
 """
 _EXAMPLES = """\
