@@ -14,14 +14,6 @@ import narwhals as nw
 from mpc_lab.errors import MpcError
 from mpc_lab.files import ACCEPTED, Sheet, find_files
 
-# What an error asks for in Python, as the fields of the panel are called.
-_FIELDS = {
-    "sep must": "The delimiter must",
-    "encoding must": "The encoding must",
-    "Leave sep out": "Leave it empty",
-    "Leave encoding out": "Leave it empty",
-}
-
 
 def frames_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a namespace by name: pandas, polars, pyarrow, what narwhals knows.
@@ -62,7 +54,7 @@ def read_path(path: str, sep: str | None = None, encoding: str | None = None) ->
     written = path.strip().strip("\"'")
     if not written:
         raise MpcError(f"The path must be that of a file of a log; got none. Give {ACCEPTED}.")
-    return _read(written, sep, encoding)
+    return find_files(written, sep or None, encoding or None).read_all()
 
 
 def read_upload(
@@ -73,7 +65,7 @@ def read_upload(
         file = Path(folder, PurePath(name).name or "upload")
         file.write_bytes(content)
         try:
-            return _read(str(file), sep, encoding)
+            return find_files(str(file), sep or None, encoding or None).read_all()
         except MpcError as error:
             # The folder is ours, and nobody knows it.
             raise MpcError(without_folder(str(error), str(file))) from error
@@ -82,14 +74,3 @@ def read_upload(
 def without_folder(sentence: str, path: str) -> str:
     """Return a sentence in which a path, as Python writes it, is the name of the file."""
     return sentence.replace(repr(os.path.join(os.path.dirname(path), ""))[1:-1], "")
-
-
-def _read(path: str, sep: str | None, encoding: str | None) -> Sheet:
-    try:
-        return find_files(path, sep or None, encoding or None).read_all()
-    except MpcError as error:
-        message = str(error)
-        if message.startswith(("sep must", "encoding must")):
-            for asked, shown in _FIELDS.items():
-                message = message.replace(asked, shown)
-        raise MpcError(message) from error

@@ -444,7 +444,7 @@ class Start:
             said = [f"{shown_name(self.state.source)}: {size}."]
             if self.state.sheet is not None:
                 files = self.state.sheet.files
-                said += [without_folder(note, files.paths[0]) for note in files.notes()]
+                said += [without_folder(note, files.paths[0]) for note in self.state.sheet.notes]
             self._said.text = " ".join(said)
             self._preview.value = preview_html(self.state.as_written)
         self._fill_parts()

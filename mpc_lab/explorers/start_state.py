@@ -106,6 +106,8 @@ class StartState(traitlets.HasTraits):
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
         table = open_table(self.frame)
         if column is not None and not _has(table, role, column):
+            if self.sheet is not None and isinstance(column, str):
+                self.sheet.files.schema(Roles(labels=(column,)))  # says which file lacks it
             raise MpcError(
                 f"There is no column {column!r} to use as {role}."
                 f"{near_match(column, map(str, table.columns))}"

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files.columns import common_type
+from mpc_lab.files.finding import kind_of
 
 _ROWS_AT_ONCE = 1 << 17
 _LINES_AT_ONCE = 1 << 16
@@ -38,6 +39,10 @@ _BOMS = {
 }
 # The bytes that stand for no letter in the encoding of old Windows files.
 _NOT_IN_CP1252 = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
+
+# What readers raise on files that they cannot read.
+_UNREADABLE: tuple[type[Exception], ...] = (ArithmeticError, EOFError, LookupError, MemoryError)
+_UNREADABLE += (OSError, RuntimeError, TypeError, ValueError, csv.Error, lzma.LZMAError)
 
 
 class LogFile:
@@ -131,19 +136,7 @@ class LogFile:
             yield
         except MpcError:
             raise
-        except (
-            pa.ArrowException,
-            ArithmeticError,
-            EOFError,
-            LookupError,
-            MemoryError,
-            OSError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-            csv.Error,
-            lzma.LZMAError,
-        ) as error:
+        except (pa.ArrowException, *_UNREADABLE) as error:
             raise MpcError(f"{self.path!r} cannot be read: {self._explain(error)}.") from error
 
     def _explain(self, error: BaseException) -> str:
@@ -162,60 +155,26 @@ class LogFile:
         raise NotImplementedError
 
 
-class Parquet(LogFile):
-    """A Parquet file."""
+class Typed(LogFile):
+    """A Parquet or Feather file, whose columns have types."""
 
-    def _open(self) -> Any:
-        import pyarrow.parquet as pq
+    @cached_property
+    def _rows(self) -> Any:
+        import pyarrow.dataset as ds
 
-        return pq.ParquetFile(self.path)
-
-    def _read_schema(self) -> Any:
-        with self._open() as file:
-            return file.schema_arrow.remove_metadata()
-
-    def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        with self._open() as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
-                # A name with a dot also stands for a field of a struct, which comes along.
-                yield _validated(batch.select(names))
-
-    def _read_size(self, names: Sequence[str]) -> tuple[int, int]:
-        with self._open() as file:
-            found = file.metadata
-        whole = sum(found.row_group(k).total_byte_size for k in range(found.num_row_groups))
-        share = min(1.0, len(names) / max(1, len(self.own_schema)))
-        return found.num_rows, int(whole * share) + 8 * found.num_rows * len(names)
-
-
-class Feather(LogFile):
-    """A Feather file, which is an Arrow file."""
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with pa.memory_map(self.path) as source, pa.ipc.open_file(source) as reader:
-            yield reader
+        return ds.dataset(self.path, format=kind_of(self.path), partitioning=None)
 
     def _read_schema(self) -> Any:
-        with self._open() as reader:
-            return reader.schema.remove_metadata()
+        return self._rows.schema.remove_metadata()
 
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        with self._open() as reader:
-            for number in range(reader.num_record_batches):
-                yield _validated(reader.get_batch(number).select(names))
+        for batch in self._rows.to_batches(columns=names, batch_size=_ROWS_AT_ONCE):
+            batch.validate(full=True)
+            yield batch
 
     def _read_size(self, names: Sequence[str]) -> tuple[int, int]:
-        with self._open() as reader:
-            rows = sum(reader.get_batch(k).num_rows for k in range(reader.num_record_batches))
-        return rows, 3 * os.path.getsize(self.path)
-
-
-def _validated(batch: Any) -> Any:
-    batch.validate(full=True)
-    return batch
+        rows, share = self._rows.count_rows(), len(names) / max(1, len(self.own_schema))
+        return rows, int(4 * os.path.getsize(self.path) * share) + 8 * rows * len(names)
 
 
 @dataclass(frozen=True)
@@ -267,7 +226,7 @@ class Written(LogFile):
         """Open the text as Python reads it."""
         encoding = "utf-8-sig" if self.scan.encoding == "utf-8" else self.scan.encoding
         with self._bytes() as file:
-            yield io.TextIOWrapper(io.BufferedReader(_Raw(file)), encoding, newline="")
+            yield io.TextIOWrapper(file, encoding, newline="")
 
 
 class _Utf8:
@@ -290,21 +249,6 @@ class _Utf8:
     def encoding(self) -> str:
         self.feed(b"", final=True)
         return "utf-8" if self._valid else "cp1252" if self._windows else "latin-1"
-
-
-class _Raw(io.RawIOBase):
-    """Any stream of bytes, as Python's text reader takes it."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        read = self._stream.read(len(buffer))
-        buffer[: len(read)] = read
-        return len(read)
 
 
 class Text(Written):
@@ -489,6 +433,6 @@ class JsonLines(Written):
 KINDS: dict[str, type[LogFile]] = {
     "text": Text,
     "json": JsonLines,
-    "parquet": Parquet,
-    "feather": Feather,
+    "parquet": Typed,
+    "feather": Typed,
 }

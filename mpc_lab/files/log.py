@@ -45,9 +45,12 @@ def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -
     """
     paths, again = find_paths(data)
     kinds = {kind_of(path) for path in paths}
-    for name, given, has in (("sep", sep, {"text"}), ("encoding", encoding, {"text", "json"})):
+    for what, given, has in (
+        ("separator", sep, {"text"}),
+        ("encoding", encoding, {"text", "json"}),
+    ):
         if given is not None and not kinds & has:
-            raise MpcError(f"{name} must go with text files; got none. Leave {name} out.")
+            raise MpcError(f"The {what} must be that of a text file; got none. Leave it out.")
     return Files(paths, _check_separator(sep), _check_encoding(encoding), again)
 
 
@@ -55,7 +58,7 @@ def _check_separator(sep: Any) -> str | None:
     made = {"\\t": "\t", "tab": "\t"}.get(sep, sep) if isinstance(sep, str) else sep
     one = isinstance(made, str) and len(made) == 1 and made.isascii() and made not in '"\r\n\0'
     if made is not None and not one:
-        raise MpcError(f'sep must be one character such as ";" or "\\t"; got {sep!r}.')
+        raise MpcError(f'The separator must be one character such as ";" or "\\t"; got {sep!r}.')
     return made
 
 
@@ -65,7 +68,7 @@ def _check_encoding(encoding: Any) -> str | None:
         "".encode(known or "utf-8")  # rot13 and the like do not encode text
     except (LookupError, TypeError) as error:
         raise MpcError(
-            f'encoding must be one that Python knows, such as "latin-1"; got {encoding!r}.'
+            f'The encoding must be one that Python knows, such as "latin-1"; got {encoding!r}.'
         ) from error
     return known
 
@@ -184,18 +187,26 @@ class Files:
         return as_it_looks(table, written).column(0)
 
     def read_all(self) -> Sheet:
-        """Return all columns of all files, while it is not yet known what they are."""
-        names = tuple(dict.fromkeys(itertools.chain.from_iterable(p.names for p in self.parts)))
-        texts = {name: [p.is_text(name) for p in self.parts] for name in names}
-        # What is a number in another file is one in a text file too.
-        numbers = tuple(name for name in names if len(set(texts[name])) > 1 and self._number(name))
-        written = tuple(name for name in names if any(texts[name]) and name not in numbers)
-        labels = tuple(name for name in names if name not in numbers)
-        return Sheet(self.read(Roles(labels, numbers)), written, self)
-
-    def _number(self, name: str) -> bool:
-        typed = [part for part in self.parts if not part.is_text(name)]
-        return all(is_number(plain_type(part.field(name).type)) for part in typed)
+        """Return all columns that all files have, while it is not yet known what they are."""
+        labels: list[str] = []
+        numbers: list[str] = []
+        written: list[str] = []
+        notes = self.notes()
+        for name in dict.fromkeys(self.names):
+            try:
+                kinds = {
+                    part.is_text(name): plain_type(part.field(name).type) for part in self.parts
+                }
+                # What is a number in another file is one in a text file too.
+                mixed = len(kinds) > 1 and is_number(kinds[False])
+                self._type(name, Roles(numbers=(name,)) if mixed else Roles(labels=(name,)))
+            except MpcError as error:
+                notes.append(f"{error} That column is left out.")
+                continue
+            (numbers if mixed else labels).append(name)
+            written += [name] if True in kinds and not mixed else []
+        table = self.read(Roles(tuple(labels), tuple(numbers)))
+        return Sheet(table, tuple(written), self, tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -210,11 +221,14 @@ class Sheet:
         The names of these columns.
     files : Files
         Where they came from.
+    notes : tuple of str
+        What a person should know of how they were read.
     """
 
     table: Any
     written: tuple[str, ...]
     files: Files
+    notes: tuple[str, ...] = ()
 
     def as_it_looks(self) -> Any:
         """Return a table to guess from, in which a column that looks like numbers holds numbers."""

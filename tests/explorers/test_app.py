@@ -138,7 +138,7 @@ def test_the_line_names_a_folder_and_how_its_text_is_read(log, monkeypatch):
     [
         (["none.csv"], "There is no file 'none.csv'"),
         (["none.nc"], "There is no file 'none.nc' to explore"),
-        (["log.csv", "--sep", ";;"], "--sep must be one character"),
+        (["log.csv", "--sep", ";;"], "The separator must be one character"),
     ],
 )
 def test_a_line_that_cannot_be_served_is_one_sentence(log, capsys, monkeypatch, words, says):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 
@@ -399,9 +400,10 @@ def test_what_plays_the_part_of_a_number_is_one(kept):
     assert table["other"].to_pylist() == [1, None]
 
 
-def test_names_that_occur_twice_are_refused():
-    with pytest.raises(mpc.MpcError, match=r"got 'id' 2 times in 'log.csv.gz'"):
-        uploaded("id,id,ok\n1,01,True\n", "log.csv.gz", gzip.compress)
+def test_a_column_whose_name_occurs_twice_is_left_out_with_a_note():
+    sheet = uploaded("id,id,ok\n1,01,True\n", "log.csv.gz", gzip.compress)
+    assert sheet.table.column_names == ["ok"]
+    assert re.search("got 'id' 2 times in .* That column is left out", sheet.notes[0])
 
 
 def test_a_row_with_too_many_fields_is_told_and_moves_no_column():
@@ -477,9 +479,9 @@ def test_delimiter_and_encoding_can_be_given(tmp_path, door):
 @pytest.mark.parametrize(
     ("name", "delimiter", "encoding", "words"),
     [
-        ("log.csv", ";;", "", "The delimiter must be one character"),
+        ("log.csv", ";;", "", "The separator must be one character"),
         ("log.csv", "", "latin-99", "The encoding must be one that Python knows"),
-        ("log.parquet", ";", "", "The delimiter must go with text files; got none. Leave it empty"),
+        ("log.parquet", ";", "", "The separator must be that of a text file; got none"),
     ],
 )
 def test_a_delimiter_or_encoding_that_cannot_be_is_named_as_its_field(

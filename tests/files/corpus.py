@@ -122,8 +122,6 @@ class Case:
         Engines that know such types.
     link : dict
         Links to make: name to target.
-    offered : bool
-        Whether the panel could offer the columns that are named.
     """
 
     files: dict[str, Write]
@@ -133,7 +131,6 @@ class Case:
     how: dict[str, Any] = field(default_factory=dict)
     engines: tuple[str, ...] = ("memory", "duckdb", "dask", "spark")
     link: dict[str, str] = field(default_factory=dict)
-    offered: bool = True
 
 
 FIRST, SECOND = halves()
@@ -310,9 +307,7 @@ CASES: dict[str, Case] = {
         }
     ),
     # what is refused
-    "no such column": Case(
-        {"a.csv": text()}, said="a.csv' has no column 'z'", how={"score": "z"}, offered=False
-    ),
+    "no such column": Case({"a.csv": text()}, said="a.csv' has no column 'z'", how={"score": "z"}),
     "the first file lacks a column": Case(
         {"a.parquet": arrow(FIRST.drop(columns="s")), "b.parquet": arrow(SECOND)},
         said=r"a\.parquet' has no column 's'",
@@ -324,7 +319,6 @@ CASES: dict[str, Case] = {
     "a name in another case": Case(
         {"a.csv": text(BASE.rename(columns={"s": "S"}))},
         said=r"a\.csv' has no column 's'",
-        offered=False,
     ),
     "a name twice": Case({"a.csv": raw("q,q,i,s,y,g\n1,1,1,1,1,a\n")}, said="got 'q' 2 times"),
     "large ids as floats elsewhere": Case(

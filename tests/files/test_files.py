@@ -81,10 +81,10 @@ def test_separator_and_encoding_are_printed_once_for_files_alike(tmp_path, capsy
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"sep": "||"}, "sep must be one character"),
-        ({"sep": 1}, "sep must be one character"),
-        ({"encoding": "klingon"}, "encoding must be one that Python knows"),
-        ({"encoding": "rot13"}, "encoding must be one that Python knows"),
+        ({"sep": "||"}, "The separator must be one character"),
+        ({"sep": 1}, "The separator must be one character"),
+        ({"encoding": "klingon"}, "The encoding must be one that Python knows"),
+        ({"encoding": "rot13"}, "The encoding must be one that Python knows"),
     ],
     ids=repr,
 )
@@ -97,7 +97,7 @@ def test_how_text_is_written_must_make_sense(how, said, tmp_path):
 @pytest.mark.parametrize("name", ["sep", "encoding"])
 def test_how_text_is_written_is_for_text(name, tmp_path):
     arrow()(tmp_path / "a.parquet")
-    with pytest.raises(mpc.MpcError, match=f"{name} must go with text files"):
+    with pytest.raises(mpc.MpcError, match="must be that of a text file; got none"):
         mpc.audit(tmp_path / "a.parquet", **COLUMNS, **{name: ";"})
     with pytest.raises(mpc.MpcError, match=f"{name} must go with files"):
         mpc.audit(BASE, **COLUMNS, **{name: ";"})
