@@ -186,7 +186,7 @@ def test_paths_that_lead_nowhere_are_refused(given, said, tmp_path, monkeypatch)
 
 
 def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
-    def full(*_given):
+    def full(*_given, **_more):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:

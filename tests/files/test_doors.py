@@ -8,7 +8,7 @@ import re
 import pandas as pd
 import pyarrow as pa
 import pytest
-from corpus import CASES, COLUMNS, Case
+from file_corpus import CASES, COLUMNS, Case
 
 import mpc_lab as mpc
 from mpc_lab import cli

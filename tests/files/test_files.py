@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from corpus import BASE, COLUMNS, arrow, text
+from file_corpus import BASE, COLUMNS, arrow, text
 
 import mpc_lab as mpc
 from mpc_lab.engines.duck_database import connect
