@@ -124,9 +124,14 @@ class StartState(traitlets.HasTraits):
         return self.frame if self.sheet is None else self.sheet.by_role(self._roles())
 
     def _roles(self) -> Roles:
-        numbers = [self.columns[role] for role in NUMBERS if self.columns[role] is not None]
-        group = self.columns["group"]
-        return Roles(numbers=tuple(numbers), flags=tuple(group) if isinstance(group, list) else ())
+        given = {role: value for role, value in self.columns.items() if value is not None}
+        flags = given.pop("group") if isinstance(given.get("group"), list) else []
+        labels = [
+            given[role] for role in ("query", "group", "item", "unit", "segment") if role in given
+        ]
+        named = [name for one in labels for name in (one if isinstance(one, list) else [one])]
+        numbers = [given[role] for role in NUMBERS if role in given]
+        return Roles(tuple(named), tuple(numbers), tuple(flags))
 
     @property
     def as_written(self) -> Any:
@@ -176,9 +181,13 @@ class StartState(traitlets.HasTraits):
         """
         if self.frame is None:
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
-        if self.sheet is not None and not self.leave_out and not self.ready:
-            self.sheet.files.check(self._roles())
-        frame = readable(self.rows(), self.columns, leave_out=self.leave_out)
+        frame = self.rows()
+        if self.sheet is not None:
+            self.sheet.files.schema(self._roles())
+            if not self.leave_out and not self.ready:
+                self.sheet.files.check(self._roles())
+        if self.sheet is None or self.leave_out:
+            frame = readable(frame, self.columns, leave_out=self.leave_out)
         with progress_told_to(told or (lambda label, done, total: None)):
             made = audit(frame, **self.keywords())
         self.set_trait("audit", made)

@@ -34,8 +34,9 @@ def text_to_numbers(cells: Any) -> tuple[Any, NDArray[np.bool_]]:
         made = pc.cast(cells, pa.float64())  # almost every column, in one step
     except pa.ArrowInvalid:
         return _look_up(cells, _read_number, pa.float64())
-    no_number = pa.scalar(None, pa.float64())
-    return pc.if_else(pc.is_nan(made), no_number, made), np.zeros(len(cells), dtype=np.bool_)
+    if pc.any(pc.is_nan(made)).as_py():  # written as nan, or as nan(5), which is no word of ours
+        return _look_up(cells, _read_number, pa.float64())
+    return made, np.zeros(len(cells), dtype=np.bool_)
 
 
 def text_to_truth(cells: Any) -> tuple[Any, NDArray[np.bool_]]:

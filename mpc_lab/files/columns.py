@@ -91,8 +91,10 @@ def to_plain(array: Any) -> Any:
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     made = array if array.type == wanted else pc.cast(array, wanted)
-    # 0.0 and -0.0 are one id in two spellings.
-    return pc.add(made, 0.0) if wanted == pa.float64() else made
+    if wanted != pa.float64():
+        return made
+    # 0.0 and -0.0 are one id in two spellings, and NaN is none.
+    return pc.if_else(pc.is_nan(made), pa.scalar(None, wanted), pc.add(made, 0.0))
 
 
 def to_float64(array: Any) -> Any:
@@ -102,6 +104,8 @@ def to_float64(array: Any) -> Any:
 
     if pa.types.is_dictionary(array.type):
         array = pc.dictionary_decode(array)
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     if pa.types.is_decimal(array.type):
         # Arrow's own conversion can be off by a bit: 0.7 becomes 0.7000000000000001.
         array = pc.cast(array, pa.string())
@@ -121,6 +125,9 @@ def common_type(found: Sequence[Any]) -> Any:
         return known[0] if known else pa.null()
     if all(types.is_integer(one) or types.is_floating(one) for one in known):
         return pa.float64() if pa.float64() in known else pa.int64()
+    if all(types.is_list(one) for one in known):  # a list without any label goes with all others
+        inside = common_type([one.value_type for one in known])
+        return None if inside is None else pa.list_(inside)
     return None
 
 
@@ -129,7 +136,7 @@ def cast_labels(array: Any, wanted: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if array.type == wanted or pa.types.is_null(array.type):
+    if array.type == wanted or pa.types.is_null(array.type) or pa.types.is_list(array.type):
         return array.cast(wanted)
     ends = [end for end in pc.min_max(array).as_py().values() if end is not None]
     most = _EXACT_BELOW if wanted == pa.float64() else 2**63

@@ -6,6 +6,8 @@ import glob
 import itertools
 import os
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +64,11 @@ def find_paths(data: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _status(path: str) -> os.stat_result:
     try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise MpcError(f"A file of a log must be an ordinary file; got {path!r}.")
         with open(path, "rb"):
-            return os.stat(path)
+            return status
     except FileNotFoundError as error:
         raise MpcError(f"{path!r} is a link to a file that does not exist.") from error
     except OSError as error:
@@ -80,7 +85,7 @@ def _expand(given: str | os.PathLike[str]) -> list[str]:
         )
     whole = os.path.expanduser(path)
     if os.path.isdir(whole):
-        found = sorted(str(file) for file in Path(whole).rglob("*") if _is_of_log(file, whole))
+        found = sorted(str(file) for file in _walk(whole) if _is_of_log(file, whole))
     elif os.path.lexists(whole):
         found = [whole]
     else:
@@ -92,6 +97,19 @@ def _expand(given: str | os.PathLike[str]) -> list[str]:
             '"logs/*.csv", or a folder of such files.'
         )
     return found
+
+
+def _walk(folder: str) -> Iterator[Path]:
+    """Yield what is in a folder and in those that it holds or links to, each of them once."""
+    seen = set()
+
+    def refuse(error: OSError) -> None:
+        raise MpcError(f"{error.filename!r} cannot be read: {error.strerror}.") from error
+
+    for place, inner, names in os.walk(folder, followlinks=True, onerror=refuse):
+        seen.add(os.path.realpath(place))
+        inner[:] = [one for one in inner if os.path.realpath(Path(place, one)) not in seen]
+        yield from (Path(place, name) for name in names)
 
 
 def _is_of_log(file: Path, folder: str) -> bool:

@@ -26,6 +26,8 @@ from mpc_lab.files.finding import kind_of
 _ROWS_AT_ONCE = 1 << 17
 _LINES_AT_ONCE = 1 << 16
 _BLOCK = 1 << 23  # bytes of text parsed at once
+_PACKERS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_LONGEST_CELL = 1 << 30  # of a file that is looked through for what is wrong with it
 _SAMPLE = 1 << 16  # letters that hold the line of names
 _FOLDER = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 _NO_LABEL = ("", "__HIVE_DEFAULT_PARTITION__")
@@ -68,7 +70,10 @@ class LogFile:
     def folders(self) -> dict[str, str | None]:
         """The columns that folders such as ``day=1`` stand for, where the file lacks them."""
         parts = [_FOLDER.fullmatch(part) for part in Path(self.path).parts[:-1]]
-        found = {unquote(part[1]): unquote(part[2]) for part in parts if part}
+        pairs = [(unquote(part[1]), unquote(part[2])) for part in parts if part]
+        found = dict(pairs)
+        if len(found) < len(set(pairs)):
+            raise MpcError(f"The folders of {self.path!r} must name each column once; got two.")
         return {
             key: None if value in _NO_LABEL else value
             for key, value in found.items()
@@ -161,8 +166,11 @@ class Typed(LogFile):
     @cached_property
     def _rows(self) -> Any:
         import pyarrow.dataset as ds
+        import pyarrow.fs as pa_fs
 
-        return ds.dataset(self.path, format=kind_of(self.path), partitioning=None)
+        # A path that looks like an address is still a file of this machine.
+        path, here = os.path.abspath(self.path), pa_fs.LocalFileSystem()
+        return ds.dataset(path, format=kind_of(self.path), filesystem=here, partitioning=None)
 
     def _read_schema(self) -> Any:
         return self._rows.schema.remove_metadata()
@@ -194,11 +202,12 @@ class Written(LogFile):
     def _bytes(self) -> Iterator[Any]:
         import pyarrow as pa
 
-        if self.path.lower().endswith(".xz"):
+        end = os.path.splitext(self.path)[1].lower()
+        if end == ".xz":
             with lzma.open(self.path) as file:
                 yield file
         else:
-            with pa.input_stream(self.path, compression="detect") as file:
+            with pa.input_stream(self.path, compression=_PACKERS.get(end)) as file:
                 yield file
 
     @cached_property
@@ -209,7 +218,8 @@ class Written(LogFile):
             while block := bytes(file.read(_BLOCK)):
                 if not size and not found:
                     found = next((n for mark, n in _BOMS.items() if block.startswith(mark)), None)
-                size, lines = size + len(block), lines + block.count(b"\n")
+                size += len(block)
+                lines += max(block.count(b"\n"), block.count(b"\r"))
                 quotes += block.count(b'"')
                 decoder.feed(block)
         return _Scan(found or decoder.encoding(), size, lines, quotes)
@@ -295,11 +305,15 @@ class Text(Written):
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
-        if self.scan.quotes % 2 and self._wrong_row()[1] < 0:
-            raise ValueError("CSV parse error: a quote")  # Arrow would read on to the end
         types = dict.fromkeys(names, pa.string())
+        rows = 1
         with self._reader(include_columns=names, column_types=types) as reader:
-            yield from reader
+            for batch in reader:
+                rows += batch.num_rows
+                yield batch
+        # Arrow takes all that follows an open quote for one cell, and so may have lost rows.
+        if self.scan.quotes and rows < self.scan.lines - 1 and self._wrong_row()[0]:
+            raise ValueError("CSV parse error: a quote")
 
     @contextmanager
     def _reader(self, **wanted: Any) -> Iterator[Any]:
@@ -323,18 +337,22 @@ class Text(Written):
         said = super()._explain(error)
         if "straddles two block boundaries" in said:
             return f"a row is longer than {_BLOCK >> 20} MB; perhaps a quote is never closed"
+        if "Empty CSV file" in said:
+            return "it has no rows below the line of names"
         if not said.startswith("CSV parse error"):
             return said
         line, cells, names = self._wrong_row()
         if cells < 0:
-            return f"the quote that opens in the row of line {line:,} is never closed"
+            return f"the quote that opens in the row of line {line:,} is never closed, or not at the end"
+        cut = _SEPARATORS.get(self.sep, repr(self.sep))
         wanted = f"line {line:,} must have {names:,} cells, one for each name in the first line"
-        return f"{wanted}; got {cells:,}" if line else said
+        return f"{wanted}; got {cells:,}, separated by {cut}" if line else said
 
     def _wrong_row(self) -> tuple[int, int, int]:
         """Return the line and length of the first row unlike the line of names, and its length.
 
-        A length of -1: a quote opens there and is never closed. A line of 0: there is none.
+        A length of -1: a quote there is not closed, or closed inside a cell. A line of 0: there
+        is no such row.
         """
         last, names = 1, 0
         with self._lines() as lines:
@@ -345,19 +363,22 @@ class Text(Written):
                     if len(cells) != names:
                         return line, len(cells), names
                     last = line + 1
-            except csv.Error as error:
-                return last, -1 if "end of data" in str(error) else 0, names
+            except csv.Error:
+                return last, -1, names
         return 0, 0, names
 
 
 def _numbered_rows(lines: Any, sep: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a text that are not empty, each with the line in which it begins."""
     rows = csv.reader(lines, delimiter=sep, strict=True)
-    last = 0
-    for cells in rows:
-        if cells:
-            yield last + 1, cells
-        last = rows.line_num
+    last, before = 0, csv.field_size_limit(_LONGEST_CELL)
+    try:
+        for cells in rows:
+            if cells:
+                yield last + 1, cells
+            last = rows.line_num
+    finally:
+        csv.field_size_limit(before)
 
 
 def _first_row(sample: str, sep: str) -> list[str]:
@@ -393,13 +414,16 @@ class JsonLines(Written):
 
     def _columns(self, names: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         with self._lines() as lines:
-            numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+            short = iter(lambda: lines.readline(_BLOCK), "")
+            numbered = ((number, line) for number, line in enumerate(short, 1) if line.strip())
             while some := list(itertools.islice(numbered, _LINES_AT_ONCE)):
                 rows = [self._parse(*one) for one in some]
                 wanted = names or dict.fromkeys(itertools.chain.from_iterable(rows))
                 yield {name: self._array(name, [row.get(name) for row in rows]) for name in wanted}
 
     def _parse(self, number: int, line: str) -> dict[str, Any]:
+        if len(line) == _BLOCK:
+            raise MpcError(f"Line {number:,} of {self.path!r} is longer than {_BLOCK >> 20} MB.")
         try:
             found = json.loads(line.strip())
         except (ValueError, RecursionError) as error:
@@ -414,8 +438,8 @@ class JsonLines(Written):
 
         held = {type(value) for value in values if value is not None}
         try:
-            if held == {int, bool}:  # which Arrow would take for numbers
-                raise self._mixed(name, ["int", "bool"])
+            if bool in held and len(held) > 1:  # which Arrow would take for numbers
+                raise self._mixed(name, sorted(one.__name__ for one in held))
             return pa.array(values)
         except (OverflowError, pa.ArrowException) as error:
             if held != {int}:

@@ -27,7 +27,7 @@ from mpc_lab.files.finding import find_paths, kind_of
 from mpc_lab.files.kinds import KINDS, LogFile
 
 _BYTES_OF_A_ROW = 300  # of an audit in memory: codes, scores, outcomes, masks, and these sorted
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")  # 1,000 may be a thousand
 
 
 def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -> Files:
@@ -287,13 +287,21 @@ def _type_read(part: LogFile, name: str, roles: Roles) -> Any:
 def _convert(array: Any, wanted: Any, part: LogFile, row: int, roles: Roles) -> Any:
     """Return the values of one column in the type of all files; `row` is that of the first."""
     name = wanted.name
-    if part.is_text(name):
-        made = _convert_text(array, name, part, row, roles)
-    elif roles.is_only_number(name) and is_number(plain_type(array.type)):
-        made = to_float64(array)
-    else:
-        made = to_plain(array)
-    made = cast_labels(made, wanted.type)
+    try:
+        if part.is_text(name):
+            made = _convert_text(array, name, part, row, roles)
+        elif roles.is_only_number(name) and is_number(plain_type(array.type)):
+            made = to_float64(array)
+        else:
+            made = to_plain(array)
+        made = cast_labels(made, wanted.type)
+    except MpcError:
+        raise
+    except (ValueError, TypeError, ArithmeticError, NotImplementedError, LookupError) as error:
+        raise MpcError(
+            f"Column {name!r} of {part.path!r} must hold text, numbers or times; got {array.type}, "
+            f"which cannot be read ({str(error).splitlines()[0]})."
+        ) from error
     if made is None:
         raise MpcError(
             f"Column {name!r} must be of one kind in all files, because large whole numbers that "

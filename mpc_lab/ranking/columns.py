@@ -132,14 +132,13 @@ def encode(series: Series, what: str) -> Codes:
             codes, uniques = pd.factorize(series.to_native())
             return Codes(codes.astype(np.int64), _labels(uniques.tolist()))
         codes, _ = pd.factorize(_stand_ins(series))
-    except (TypeError, NotImplementedError) as error:
+        coded = Codes(codes.astype(np.int64), np.empty(0, dtype=object))
+        return Codes(coded.codes, _labels(series[coded.first_rows()].to_list()))
+    except (TypeError, ValueError, NotImplementedError, ArithmeticError, LookupError) as error:
         raise MpcError(
             f"{what} must hold values that can be compared and hashed, but it holds "
             f"{_kind(series)}: convert them to text or whole numbers."
         ) from error
-    coded = Codes(codes.astype(np.int64), np.empty(0, dtype=object))
-    first = coded.first_rows()
-    return Codes(coded.codes, _labels(series[first].to_list()))
 
 
 def _labels(values: list[Any]) -> Objects:

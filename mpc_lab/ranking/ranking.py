@@ -149,6 +149,7 @@ class Ranking:
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
         self._files: Files | None = None
+        self._stamp: list[dict[str, Any]] = []
         self._kept = rows.kept
         self._fingerprint: str | None = None
         self._score_std: float | None = None
@@ -195,6 +196,11 @@ class Ranking:
         """Return any column of the table the rows came from, as an array of its own."""
         if self._files is not None and name not in self._table.columns:
             # Of files only the columns that an audit needs are read at first.
+            if self._files.stamp() != self._stamp:
+                raise MpcError(
+                    f"The files must be as they were when the log was read, to look at {name!r}; "
+                    "got changed ones. Run the audit again."
+                )
             return np.array(self._files.column(str(name)).to_numpy())[self._kept]
         return np.array(get_column(self._table, name).to_numpy())
 
@@ -316,9 +322,10 @@ def read_ranking(
         name: list(value) if isinstance(value, tuple) else value
         for name, value in columns.given().items()
     }
+    stamp = files.stamp()
     table = files.read(columns.roles(extra), done)
     made = Ranking(table, **given, missing="drop" if drop else "raise")
-    made._files = files
+    made._files, made._stamp = files, stamp
     return made
 
 

@@ -8,7 +8,6 @@ import os
 import socket
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import mpc_lab as mpc
@@ -84,7 +83,7 @@ def test_what_was_prepared_is_left_neither_on_the_disk_nor_in_the_environment(lo
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_the_page_shows_the_audit_of_the_file(log, tmp_path, monkeypatch, is_saved):
     saved = tmp_path / "audit.nc"
-    mpc.audit(pd.read_csv(log), **COLUMNS, progress=False).save(saved)
+    mpc.audit(log, **COLUMNS, progress=False).save(saved)
     given = {"audit": str(saved), "log": None if is_saved else str(log), "columns": COLUMNS}
     given["how"] = {}
     shown = []

@@ -238,7 +238,12 @@ CASES: dict[str, Case] = {
         {"a.parquet": arrow(g=lambda c: pa.array(c).dictionary_encode(), q=pa.large_string())}
     ),
     "views and half floats": Case(
-        {"a.feather": arrow(g=pa.string_view(), s=lambda c: pa.array(c.to_numpy("float16")))}
+        {
+            "a.feather": arrow(
+                g=lambda c: pa.array(c.tolist(), pa.string_view()),
+                s=lambda c: pa.array(c.to_numpy("float16")),
+            )
+        }
     ),
     "decimals": Case(
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -177,3 +178,93 @@ def test_the_database_reaches_no_file_and_no_network(tmp_path):
     ):
         with pytest.raises(mpc.MpcError), connect(as_limits("1GB"), tmp_path / "spill") as database:
             database.do(question)
+
+
+def lines_of(frame):
+    return frame.to_csv(index=False).splitlines()
+
+
+@pytest.mark.parametrize("memory", [None, "1GB"])
+@pytest.mark.parametrize("other", ["", '5" pipe', '"b"', '"a"b"'], ids=repr)
+def test_an_open_quote_loses_no_rows_in_silence(other, memory, tmp_path):
+    frame = pd.concat([BASE.assign(q=BASE["q"] + f"-{k}") for k in range(300)])
+    lines = lines_of(frame)
+    lines[100] = lines[100].rpartition(",")[0] + ',"a'
+    lines[50 if "pipe" in other else 150] = lines[50].rpartition(",")[0] + "," + (other or "a")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(mpc.MpcError, match="the quote that opens in the row of line"):
+        mpc.audit(tmp_path / "a.csv", **COLUMNS, memory=memory)
+
+
+def test_a_column_that_is_asked_for_later_is_of_the_same_rows(tmp_path):
+    text(BASE.assign(price=range(60)))(tmp_path / "a.csv")
+    audit = mpc.audit(tmp_path / "a.csv", **COLUMNS, progress=False)
+    text(BASE.assign(price=range(60))[::-1])(tmp_path / "a.csv")
+    with pytest.raises(mpc.MpcError, match="The files must be as they were"):
+        audit.balance(["price"])
+
+
+@pytest.mark.parametrize("memory", [None, "1GB"])
+def test_nan_is_no_id(memory, tmp_path):
+    item = BASE["i"].astype(float).to_numpy().copy()
+    item[3] = np.nan
+    arrow(BASE, i=lambda _: pa.array(item, from_pandas=False))(tmp_path / "a.parquet")
+    with pytest.raises(mpc.MpcError, match="1 missing value in row 3"):
+        mpc.audit(tmp_path / "a.parquet", **COLUMNS, memory=memory)
+
+
+def test_a_folder_reads_what_it_links_to_and_loops_do_no_harm(tmp_path):
+    for name in ("log", "else"):
+        (tmp_path / name).mkdir()
+    text(BASE[:30])(tmp_path / "log" / "a.csv")
+    text(BASE[30:])(tmp_path / "else" / "b.csv")
+    os.symlink("../else", tmp_path / "log" / "more")
+    os.symlink("../log", tmp_path / "else" / "back")
+    assert mpc.audit(tmp_path / "log", **COLUMNS, progress=False).ranking.n_rows == 60
+
+
+@pytest.mark.parametrize("name", ["s3:x.parquet", "http:x.parquet", "file:x.feather"])
+def test_a_name_that_looks_like_an_address_is_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arrow()(tmp_path / name)
+    assert mpc.audit(name, **COLUMNS, progress=False).ranking.n_rows == 60
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(mpc.MpcError, match="must be an ordinary file"):
+        mpc.audit(tmp_path / "a.csv", **COLUMNS)
+
+
+def test_capitals_in_the_end_of_a_name_change_nothing(tmp_path):
+    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress(BASE.to_csv(index=False).encode()))
+    assert mpc.audit(tmp_path / "A.CSV.GZ", **COLUMNS, progress=False).ranking.n_rows == 60
+
+
+@pytest.mark.parametrize("row", [0, 59])
+def test_true_among_numbers_of_json_is_another_kind_wherever_it_is(row, tmp_path):
+    rows = BASE.assign(y=BASE["y"].astype(object)).to_dict("records")
+    rows[row]["y"] = True
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    with pytest.raises(mpc.MpcError, match=r"'y' of .* must hold values of one kind; got bool"):
+        mpc.audit(tmp_path / "a.jsonl", **COLUMNS)
+
+
+def test_lists_without_labels_go_with_lists_of_labels(tmp_path):
+    for name, groups in (("a", [[]] * 30), ("b", [["x"], ["y"]] * 15)):
+        rows = (BASE[:30] if name == "a" else BASE[30:]).assign(g=groups).to_dict("records")
+        content = "".join(json.dumps(one) + "\n" for one in rows)
+        (tmp_path / f"{name}.jsonl").write_text(content)
+    assert mpc.audit(tmp_path, **COLUMNS, progress=False).groups == ("x", "y")
+
+
+@pytest.mark.parametrize("others", [[], ["NA"]], ids=repr)
+def test_only_plain_words_are_missing(others):
+    wrong = text_to_numbers(pa.array(["nan(5)", *others]))[1]
+    assert wrong[0]
+
+
+def test_a_thousand_is_not_taken_for_a_decimal(tmp_path):
+    text(BASE.assign(s="1,000"), sep=";")(tmp_path / "a.csv")
+    with pytest.raises(mpc.MpcError, match=r"got '1,000' in line 2\. Correct it"):
+        mpc.audit(tmp_path / "a.csv", **COLUMNS)
