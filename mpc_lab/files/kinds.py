@@ -343,7 +343,8 @@ class Text(Written):
             return said
         line, cells, names = self._wrong_row()
         if cells < 0:
-            return f"the quote that opens in the row of line {line:,} is never closed, or not at the end"
+            opened = f"the quote that opens in the row of line {line:,} is never closed"
+            return f"{opened}, or inside a cell"
         cut = _SEPARATORS.get(self.sep, repr(self.sep))
         wanted = f"line {line:,} must have {names:,} cells, one for each name in the first line"
         return f"{wanted}; got {cells:,}, separated by {cut}" if line else said
