@@ -14,7 +14,7 @@ from altair.utils.schemapi import SchemaValidationError
 from mpc_lab.arguments import as_number
 from mpc_lab.charts.theme import AnyChart
 from mpc_lab.errors import MpcError
-from mpc_lab.writing import target_path
+from mpc_lab.writing import replacing, target_path
 
 _LARGEST_SCALE = 20
 _KINDS = (".png", ".svg", ".html")
@@ -90,7 +90,8 @@ def save(
     except (SchemaValidationError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise MpcError(f"The chart cannot be drawn: {reason}.") from error
-    file.write_bytes(drawn)
+    with replacing(path, "A chart") as part:
+        part.write_bytes(drawn)
     return file
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import pathlib
+
 import altair as alt
 import pandas as pd
 import pytest
@@ -49,3 +53,13 @@ def test_a_chart_of_ones_own_that_cannot_be_drawn_is_told(tmp_path, name):
     with pytest.raises(mpc.MpcError, match=r"The chart cannot be drawn: .*mark"):
         charts.save(unfinished, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(audit, tmp_path, monkeypatch):
+    def full(*_given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", full)
+    with pytest.raises(mpc.MpcError, match=r"could not be written: .*No space left"):
+        charts.save(charts.forest(audit), tmp_path / "a.svg")
+    assert not list(tmp_path.iterdir())
