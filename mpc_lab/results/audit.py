@@ -65,7 +65,6 @@ class Audit:
         The rows, for the methods that need them. Never saved.
     scores : callable, optional
         (rule label, group) to the float64 scores of that rule, or None for the scores as logged.
-
     cross : callable, optional
         From the number of a rule to how its thresholds move together over queries.
     extras : mapping of xarray.Dataset, optional
@@ -74,11 +73,11 @@ class Audit:
     own : sequence of Moments, optional
         The plain sums behind the headline, for each rule; otherwise taken from `moments`.
     grid : array, optional
-        The thresholds of the curve, where they are known before it is made.
+        The thresholds of the curve, known before it is made.
     curve_part : callable, optional
         (group, rule label) to the curve of these two alone, in the form of `curve`.
     reread : callable, optional
-        Reads the rows again from where they came, for the first method that needs them.
+        Reads the rows again, for the first method that needs them.
 
     Attributes
     ----------
