@@ -90,10 +90,7 @@ def to_plain(array: Any) -> Any:
         array = pc.dictionary_decode(array)
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    try:
-        made = array if array.type == wanted else pc.cast(array, wanted)
-    except pa.ArrowNotImplementedError:  # older versions cast no views
-        made = pa.array(array.to_pylist(), wanted)
+    made = array if array.type == wanted else pc.cast(array, wanted)
     if wanted != pa.float64():
         return made
     # 0.0 and -0.0 are one id in two spellings, and NaN is none.
