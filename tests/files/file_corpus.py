@@ -142,7 +142,6 @@ ZONED = pd.Series(pd.date_range("2026-01-01", periods=60, freq="h", tz="Asia/Tok
     np.arange(60) % 2 == 0, pd.Timestamp("2026-07-01 12:00", tz="Asia/Tokyo")
 )
 IN_MEMORY = ("memory", "duckdb")
-CASTS_VIEWS = int(pa.__version__.split(".")[0]) >= 20  # older versions of pyarrow cannot
 
 CASES: dict[str, Case] = {
     # text, as it is written everywhere
@@ -245,7 +244,6 @@ CASES: dict[str, Case] = {
                 s=lambda c: pa.array(c.to_numpy("float16")),
             )
         },
-        said="" if CASTS_VIEWS else "got string_view, which cannot be read",
     ),
     "decimals": Case(
         {
@@ -381,3 +379,6 @@ CASES: dict[str, Case] = {
     ),
     "a link to nothing": Case({}, said="a file that does not exist", link={"a.csv": "gone.csv"}),
 }
+
+if int(pa.__version__.split(".")[0]) < 20:
+    del CASES["views and half floats"]  # pyarrow itself cannot cast views, and may crash on them
