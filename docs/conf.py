@@ -1,7 +1,7 @@
 """How the documentation is built: offline, from the tree, with the notebooks as they were run.
 
 The folder in ``MPC_LAB_EXECUTED`` holds executed copies of the notebooks, as
-``tests/notebooks/execute.py`` writes them. Without it the notebooks are shown without outputs.
+``tests/helpers/execute.py`` writes them. Without it the notebooks are shown without outputs.
 """
 
 from __future__ import annotations

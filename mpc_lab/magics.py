@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.error import UsageError
 
-from mpc_lab.command_line.options import COLUMNS, COMPARED, INFERENCE, OPTIONS, Option
-from mpc_lab.command_line.values import from_line, names
+from mpc_lab.cli.options import COLUMNS, COMPARED, INFERENCE, OPTIONS, add_option, from_line, names
 from mpc_lab.errors import MpcError, near_match
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ _SECTIONS = (COLUMNS, COMPARED, INFERENCE)
 _TAKEN = tuple(
     option for option in OPTIONS if option.section in _SECTIONS and option.name != "guess"
 )
-# What an option of the line is called as a keyword of mpc.audit.
-_KEYWORDS = {"rules": "scoring_rules", "modes": "pairing_modes"}
 _THEME = "mpc_lab"
 
 
@@ -127,7 +124,7 @@ class _Magic:
         return audit(frame, **_keywords(frame, options))
 
 
-class _Parser(argparse.ArgumentParser):
+class _LineParser(argparse.ArgumentParser):
     """A parser that neither prints nor leaves the process."""
 
     def error(self, message: str) -> NoReturn:
@@ -137,22 +134,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message or "see %%mpc_audit?")
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="%%mpc_audit", add_help=False, allow_abbrev=False)
+def _parser() -> _LineParser:
+    parser = _LineParser(prog="%%mpc_audit", add_help=False, allow_abbrev=False)
     parser.add_argument("frame", nargs="?", help="the frame or ranking to audit, by its name")
     parser.add_argument("--name", default="audit", help="what to call the audit (%(default)s)")
     parser.add_argument("--explore", action="store_true", help="show the explorer of the audit")
     for option in _TAKEN:
-        _add(parser, option)
+        add_option(parser, option)
     return parser
-
-
-def _add(parser: _Parser, option: Option) -> None:
-    settings: dict[str, Any] = {"dest": option.name, "help": option.help.replace("%", "%%")}
-    settings |= {"choices": option.choices} if option.choices else {"metavar": option.metavar}
-    if option.is_list:
-        settings["action"] = "append"
-    parser.add_argument(option.flag, **settings)
 
 
 def _keywords(frame: Any, options: argparse.Namespace) -> dict[str, Any]:
@@ -167,7 +156,7 @@ def _keywords(frame: Any, options: argparse.Namespace) -> dict[str, Any]:
             value = names(value, _columns(frame))
         if option.kind == "columns" and len(value) == 1:
             value = value[0]
-        keywords[_KEYWORDS.get(option.name, option.name)] = value
+        keywords[option.keyword] = value
     return keywords
 
 

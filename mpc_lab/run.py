@@ -11,33 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_lab.engines.measure import (
+from mpc_lab.engines import OpenLog
+from mpc_lab.engines.opening import open_log
+from mpc_lab.engines.progress import Progress
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.inference.bands import correlation
+from mpc_lab.inference.power import mde
+from mpc_lab.pairing.kernels import announced_compilation
+from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
     Headline,
     choose_thresholds,
+    covariances,
     has_ties,
     insert_thresholds,
     measure,
     measure_cross,
     measure_items,
 )
-from mpc_lab.engines.opening import open_log
-from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import OpenLog, Source
-from mpc_lab.engines.tables import correlations
-from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.power import mde
-from mpc_lab.pairing.arrays import Flags, Floats, Ints
-from mpc_lab.pairing.compiling import announced_compilation
 from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
+from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
-from mpc_lab.results.family import ITEM_FAMILIES, infer
+from mpc_lab.results.assemble import infer
 from mpc_lab.results.plan import Plan, make_plan
-from mpc_lab.results.schema import check_headline, noted
-from mpc_lab.results.variables import HEADLINE, HEADLINE_DIMS
+from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
 from mpc_lab.scoring import Column, Custom, Rule
+from mpc_lab.vocabulary import MATCHED, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,7 +79,8 @@ def audit(
     .. math:: \mathrm{MPC}_\varepsilon(g) = \frac{1}{P} \sum_{(i, j)} (y_i - y_j),
               \qquad 0 \le s_j - s_i \le \varepsilon.
 
-    Positive: items of the group do better than the items ranked just above them.
+    Positive: the outcome is higher for items of the group than for the items ranked just above
+    them.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ def audit(
         ``matched``: the item of the group is tied with or just below the other. ``mirrored``: tied
         with or just above. ``adjacent``: neighbours in the ranked list.
     threshold : Quantile, Smallest, Powered or float
-        The largest gap of the headline, by default the first percentile of the gaps of each group.
+        The largest distance between the scores of a pair in the headline, by default the first
+        percentile of the distances of each group.
     epsilon : list of float, optional
         The grid of the curve; by default round numbers around the thresholds.
     cluster : {"auto", "union", "query", "item", "naive"}
@@ -204,9 +207,9 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     wanted = np.stack([headline.wanted for headline, _ in chosen])
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
-    how = {"adjacent": _adjacent(plan), "items": False, "count_items": not _items(plan)}
+    how = {"items": False, "count_items": not _items(plan)}
     moments = [
-        measure(source, rule, edges, **how)
+        measure(source, rule, edges, modes=plan.swept_modes, **how)
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)
     ]
     own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
@@ -215,7 +218,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     later = _Later(plan, log, moments, grid, [here for _, here, _ in layouts])
     together = None
     if plan.adjust == "romano_wolf":
-        together = correlations(source, rules, plan.swept_modes, epsilon, own)
+        moving = covariances(source, rules, plan.swept_modes, epsilon, own)
+        together = [correlation(of_mode) for of_mode in moving]
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -323,7 +327,7 @@ class _Later:
                 source,
                 self._plan.scoring_rules[number],
                 self._swept[number].edges,
-                adjacent=_adjacent(self._plan),
+                modes=self._plan.swept_modes,
             )
 
 
@@ -345,12 +349,8 @@ def _with_bootstrap(plan: Plan, made: Audit) -> Audit:
     return made
 
 
-def _adjacent(plan: Plan) -> bool:
-    return "adjacent" in plan.swept_modes
-
-
 def _items(plan: Plan) -> bool:
-    return plan.cluster in ITEM_FAMILIES
+    return VARIANCES[plan.cluster].needs_items
 
 
 def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags | None]:
@@ -364,9 +364,8 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags
     candidates = choose_thresholds(source, rule, plan.threshold.candidates)
     epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
     wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
-    moments = measure(
-        source, rule, np.nan_to_num(epsilon, nan=NO_THRESHOLD), adjacent=False, items=_items(plan)
-    )
+    edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
+    moments = measure(source, rule, edges, modes=(MATCHED,), items=_items(plan))
     found = infer(moments, cluster=plan.cluster, level=plan.level)
     std_error, dof = found.std_error[0], found.dof[0]
     smallest = mde(std_error, dof, level=plan.level, power=plan.threshold.power)

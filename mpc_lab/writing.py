@@ -14,20 +14,18 @@ from pathlib import Path
 from mpc_lab.errors import MpcError
 
 
-def target_path(path: str | os.PathLike[str], what: str = "A file") -> Path:
+def target_path(path: str | os.PathLike[str]) -> Path:
     """Return where a file is to be written, or say why it cannot be.
 
     Parameters
     ----------
     path : path
-        ``~`` stands for the home folder; of a link, the file it leads to is taken.
-    what : str
-        What is written, to begin a sentence with.
+        ``~`` is the home folder; a link is followed to its file.
     """
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise MpcError(f"{what} is written to the path of a file, not {path!r}.")
+        raise MpcError(f"path must be the path of a file; got {path!r}.")
     if "\0" in os.fspath(path) or not os.fspath(path):
-        raise MpcError(f"{what} is written to the path of a file, not {os.fspath(path)!r}.")
+        raise MpcError(f"path must be the path of a file; got {os.fspath(path)!r}.")
     try:
         os.fsencode(path)
         target = Path(path).expanduser()
@@ -43,14 +41,14 @@ def target_path(path: str | os.PathLike[str], what: str = "A file") -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], what: str = "A file") -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a new file beside the path, and move it there once the block has ended well.
 
     A crash, an error or Ctrl-C inside the block leaves the old file as it was.
 
     Parameters
     ----------
-    path, what
+    path : path
         As of :func:`target_path`.
 
     Examples
@@ -62,7 +60,7 @@ def replacing(path: str | os.PathLike[str], what: str = "A file") -> Iterator[Pa
     ...     print(Path(folder, "a.txt").read_text())
     whole
     """
-    target = target_path(path, what)
+    target = target_path(path)
     part = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         yield part
@@ -75,11 +73,11 @@ def replacing(path: str | os.PathLike[str], what: str = "A file") -> Iterator[Pa
         part.unlink(missing_ok=True)
 
 
-def write_text(path: str | os.PathLike[str], text: str, what: str = "A file") -> Path:
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a text as UTF-8, whole or not at all, and return where it is.
 
     A surrogate that no encoding has is written as ``?``.
     """
-    with replacing(path, what) as part:
+    with replacing(path) as part:
         part.write_bytes(text.encode("utf-8", "replace"))
-    return target_path(path, what)
+    return target_path(path)

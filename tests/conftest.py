@@ -2,7 +2,7 @@
 
 A test marked ``needs_<name>`` is skipped where that thing is absent. Where the environment
 variable ``MPC_LAB_REQUIRE`` names it (a comma list), the test fails instead: a machine that is
-meant to have everything cannot pass by skipping.
+meant to have everything cannot pass by skipping. A test marked ``long`` runs where ``CI`` is set.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ DATA_FILES = ("ml-1m/ratings.dat", "ml-latest-small/ratings.csv")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PYTHONSAFEPATH", "1")
 
-# Kernels compile inside the first example, so no example can have a deadline.
-hypothesis.settings.register_profile("default", deadline=None)
+# Kernels compile inside the first example, so no example can have a deadline. CI tries the number
+# that hypothesis has by default, and the same ones each time.
+IS_CI = bool(os.environ.get("CI"))
+hypothesis.settings.register_profile("default", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+hypothesis.settings.load_profile("ci" if IS_CI else "default")
 
 
 def data_problem() -> str:
@@ -72,6 +74,8 @@ PROBLEMS: dict[str, Callable[[], str]] = {
 }
 # Each of these starts something costly that its tests share, so they run on one worker.
 SHARED = ("browser", "dask", "spark")
+# The tests of these folders read what one costly fixture makes.
+TOGETHER = ("charts", "explorers", "report")
 
 
 def required() -> frozenset[str]:
@@ -113,9 +117,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in SHARED:
             if item.get_closest_marker(f"needs_{name}"):
                 item.add_marker(pytest.mark.xdist_group(name))
+                break
+        else:
+            if item.path.parent.name in TOGETHER:
+                item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") and not IS_CI:
+        pytest.skip("takes long: it runs where CI is set (CI=true pytest)")
     for name in PROBLEMS:
         if item.get_closest_marker(f"needs_{name}"):
             need(name)

@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracle import Log
-from strategies import GRID, STEP, boolean_ranking, calmly, logs, ranking_of
 
 import mpc_lab as mpc
+from helpers import oracle
+from helpers.oracle import Log
+from helpers.strategies import GRID, STEP, boolean_ranking, calmly, logs, ranking_of
 
 MODES = oracle.MODES
 CELL = ("group", "scoring_rule", "pairing_mode")
@@ -73,7 +73,12 @@ def headline_cells(log, rule, cluster, level=0.95, known=True):
 
 
 def check_headline(log, rule, cluster, level=0.95, **options):
-    audit = audit_of(log, rule, cluster=cluster, level=level, **options)
+    hold_headline(
+        audit_of(log, rule, cluster=cluster, level=level, **options), log, rule, cluster, level
+    )
+
+
+def hold_headline(audit, log, rule, cluster, level=0.95):
     found = arrays(audit.headline, *CELL)
     for group, mode, epsilon, _, cell in headline_cells(log, rule, cluster, level):
         at = log.names.index(group), 0, MODES.index(mode)
@@ -82,7 +87,10 @@ def check_headline(log, rule, cluster, level=0.95, **options):
 
 
 def check_curve(log, cluster, **options):
-    audit = audit_of(log, cluster=cluster, **options)
+    hold_curve(audit_of(log, cluster=cluster, **options), log, cluster)
+
+
+def hold_curve(audit, log, cluster):
     found = arrays(audit.curve, "group", "epsilon", *CELL[1:])
     assert audit.curve["epsilon"].values.tolist() == GRID
     for g, group in enumerate(log.names):
@@ -128,6 +136,29 @@ def test_curve_clustered_by_item_and_union(log, cluster):
 @given(log=logs(outcomes="awkward"))
 def test_outcomes_that_round(cluster, log):
     check_headline(log, ("quantile", 0.5), cluster)
+
+
+def on_days(log, days):
+    """Cut a log into days: whole queries, and the queries of a unit together."""
+    day = [label % days for label in (log.query if log.unit is None else log.unit)]
+    for k in range(days):
+        rows = [row for row, other in enumerate(day) if other == k]
+        columns = {name: values for name, values in vars(log).items() if values is not None}
+        yield Log(**{name: [values[row] for row in rows] for name, values in columns.items()})
+
+
+@some
+@given(logs(), st.integers(2, 3), st.sampled_from(oracle.FAMILIES))
+def test_days_that_are_pooled_are_one_log(log, days, cluster):
+    parts = list(on_days(log, days))
+    assume(all(part.query and any(part.groups) for part in parts))
+    # Of two days with the same numbers, one is taken for the other.
+    assume(len({ranking_of(part).fingerprint() for part in parts}) == days)
+    pooled = mpc.pool([audit_of(part, cluster=cluster) for part in parts])
+    # Items are counted where clustering needs them.
+    seen = log if cluster in ("item", "union") else replace(log, item=None)
+    hold_headline(pooled, seen, 0.5, cluster)
+    hold_curve(pooled, seen, cluster)
 
 
 def check_rule(log, scoring_rule, scores_of, **columns):
@@ -307,7 +338,7 @@ def test_listed_pairs_are_the_pairs(log, mode):
         listed = audit.pairs(group, pairing_mode=mode)
         kept = oracle.pairs(log, group, mode, 4 * STEP)
         gaps = sorted(abs(log.score[i] - log.score[j]) for i, j in kept)
-        assert sorted(listed["gap"].abs()) == gaps
+        assert sorted(listed["distance"].abs()) == gaps
 
 
 @few

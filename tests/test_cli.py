@@ -11,8 +11,9 @@ from rich.console import Console
 
 import mpc_lab as mpc
 from mpc_lab import cli
-from mpc_lab.command_line.tables import headline_table
-from mpc_lab.pairing.compiling import announced_compilation
+from mpc_lab.cli.options import Command
+from mpc_lab.cli.show import headline_table
+from mpc_lab.pairing.kernels import announced_compilation
 
 SMALL = ["demo", "--queries", "200", "--no-progress"]
 
@@ -64,7 +65,7 @@ def test_the_demo_saves_an_audit_that_loads(tmp_path, capsys):
     assert cli.main([*SMALL, "--seed", "3", "--save", str(path)]) == 0
     fresh = mpc.audit(mpc.datasets.synthetic(queries=200, seed=3), progress=False)
     assert mpc.load(path).headline.identical(fresh.headline)
-    assert "Saved to" in capsys.readouterr().err
+    assert "Written: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("in_a_terminal", [False, True])
@@ -165,7 +166,7 @@ def test_a_bad_word_is_one_line_and_code_3(capsys, arguments, message):
 
 def test_too_few_queries_are_refused_in_one_line(capsys):
     assert cli.main(["demo", "--queries", "0"]) == 3
-    assert "queries must be a whole number of at least 1" in capsys.readouterr().err
+    assert "queries must be a whole number from 1 to" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there_is_refused_before_the_work(monkeypatch, capsys, tmp_path):
@@ -192,9 +193,16 @@ posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 UNBUFFERED = BUFFERED | {"PYTHONUNBUFFERED": "1"}
 DEMO = " ".join(SMALL)
+buffering = pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param(BUFFERED, id="buffered"),
+        pytest.param(UNBUFFERED, id="unbuffered", marks=pytest.mark.long),
+    ],
+)
 
 
-@pytest.mark.parametrize("environment", [BUFFERED, UNBUFFERED], ids=["buffered", "unbuffered"])
+@buffering
 def test_a_reader_that_leaves_early_is_one_sentence(environment):
     read, write = os.pipe()
     os.close(read)
@@ -211,14 +219,16 @@ def test_a_reader_that_leaves_early_is_one_sentence(environment):
 
 
 @posix_only
-@pytest.mark.parametrize("environment", [BUFFERED, UNBUFFERED], ids=["buffered", "unbuffered"])
+@buffering
 @pytest.mark.parametrize(
     ("words", "redirected", "said"),
     [
-        (DEMO, ">&-", "it is closed. Send it to"),
+        pytest.param(DEMO, ">&-", "it is closed. Send it to", marks=pytest.mark.long),
         ("--version", ">&-", "it is closed. Send it to"),
         ("--help", "0<&- >&-", "it is closed. Send it to"),
-        (DEMO, ">/dev/full", "No space left on device. Send it to"),
+        pytest.param(
+            DEMO, ">/dev/full", "No space left on device. Send it to", marks=pytest.mark.long
+        ),
         ("--version", ">/dev/full", "No space left on device. Send it to"),
     ],
 )
@@ -233,6 +243,7 @@ def test_lost_output_is_one_sentence_and_code_3(environment, words, redirected, 
 
 
 @posix_only
+@pytest.mark.long
 def test_output_that_goes_to_a_file_needs_no_standard_output(tmp_path):
     log = tmp_path / "log.csv"
     mpc.datasets.synthetic(queries=200).to_frame().to_csv(log, index=False)
@@ -247,18 +258,20 @@ def test_output_that_goes_to_a_file_needs_no_standard_output(tmp_path):
 
 
 @posix_only
+@pytest.mark.long
 @pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full"])
 def test_nobody_is_told_where_there_is_no_standard_error(tmp_path, redirected):
     saved = tmp_path / "out.nc"
     result = in_a_shell(f"{DEMO} --save '{saved}'", redirected)
     assert result.returncode == 0
     assert saved.exists()
-    assert "Saved to" not in result.stdout
+    assert "Written: " not in result.stdout
     refused = in_a_shell("demo --queries 0", redirected)
     assert (refused.returncode, refused.stdout, refused.stderr) == (3, "", "")
 
 
 @posix_only
+@pytest.mark.long
 def test_nothing_is_printed_where_all_streams_are_closed():
     result = in_a_shell(DEMO, "0<&- >&- 2>&-")
     assert (result.returncode, result.stdout, result.stderr) == (3, "", "")
@@ -270,6 +283,7 @@ def test_the_streams_are_as_they_were_after_a_command(capsys):
     assert (sys.stdout, sys.stderr) == before
 
 
+@pytest.mark.long
 def test_an_encoding_without_our_letters_is_no_traceback():
     result = subprocess.run(
         [sys.executable, "-m", "mpc_lab.cli", *SMALL],
@@ -279,3 +293,17 @@ def test_an_encoding_without_our_letters_is_no_traceback():
     )
     assert result.returncode == 0, result.stderr
     assert "undervalued" in result.stdout or "inconclusive" in result.stdout
+
+
+def test_a_command_is_one_record_in_the_list(monkeypatch, capsys):
+    def add_arguments(parser):
+        parser.add_argument("word")
+
+    def run(options):
+        print(options.word)
+        return 2
+
+    echo = Command("echo", "print a word", add_arguments, run)
+    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, echo))
+    assert cli.main(["echo", "hello"]) == 2
+    assert capsys.readouterr().out == "hello\n"

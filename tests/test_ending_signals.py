@@ -16,10 +16,9 @@ import pytest
 
 import mpc_lab as mpc
 from mpc_lab import cli
-from mpc_lab.command_line.signals import EndingSignals, Stopped
-from mpc_lab.engines.spool import spill_folder
-from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.stopping import FEW_ROWS, finished, interruptible, stop_flag
+from mpc_lab.cli.process import EndingSignals, Stopped
+from mpc_lab.engines.duckdb.chunks import spill_folder
+from mpc_lab.pairing.kernels import FEW_ROWS, finished, interruptible, kernel, stop_flag
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the signals of POSIX")
 
@@ -92,8 +91,16 @@ def holds_files(folder):
     return any(path.is_file() for path in folder.rglob("*"))
 
 
-@both
-@pytest.mark.parametrize(("later", "times"), [(0, 1), (0.2, 8)], ids=["once", "later and often"])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("SIGTERM", 143), pytest.param("SIGHUP", 129, marks=pytest.mark.long)],
+    ids=list(ENDING),
+)
+@pytest.mark.parametrize(
+    ("later", "times"),
+    [(0, 1), pytest.param(0.2, 8, marks=pytest.mark.long)],
+    ids=["once", "later and often"],
+)
 def test_spilled_rows_are_removed(log, tmp_path, name, code, later, times):
     spill = tmp_path / "spill"
     spill.mkdir()
@@ -110,6 +117,7 @@ def test_spilled_rows_are_removed(log, tmp_path, name, code, later, times):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_signal_that_is_ignored_stays_so(log, tmp_path):
     """As SIGHUP is under nohup."""
     spill = tmp_path / "spill"

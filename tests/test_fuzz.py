@@ -5,20 +5,19 @@ from __future__ import annotations
 from contextlib import chdir
 from pathlib import Path
 
-import fuzz_folders
-import fuzz_questions
-import fuzzing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mpc_lab as mpc
+from helpers import fuzz_folders, fuzz_questions, fuzzing
+from helpers.strategies import calmly
 
 SHORT = settings(
-    max_examples=25,
+    calmly(25),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-SHORTER = settings(SHORT, max_examples=15)
+SHORTER = settings(SHORT, max_examples=calmly(15).max_examples)
 
 
 @pytest.fixture(scope="module")

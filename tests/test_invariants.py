@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracle import MODES, Log
-from strategies import GRID, STEP, calmly, logs, ranking_of
 
 import mpc_lab as mpc
+from helpers.oracle import MODES, Log
+from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 
 NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 COUNTS = ("n_pairs", "n_queries", "n_items")
@@ -209,7 +209,9 @@ def many_rows(seed=0, queries=3000, items=14):
     )
 
 
-@pytest.mark.parametrize("cluster", ["query", "item", "union"])
+@pytest.mark.parametrize(
+    "cluster", ["union", *(pytest.param(one, marks=pytest.mark.long) for one in ("query", "item"))]
+)
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch, cluster):
     log, found = many_rows(), []
     for threads in ("1", "2"):

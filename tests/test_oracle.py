@@ -7,11 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import oracle
 import pytest
 import statsmodels.api as sm
-from oracle import Log
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
+
+from helpers import oracle
+from helpers.oracle import Log
 
 A, NONE = frozenset("a"), frozenset()
 

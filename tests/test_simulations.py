@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
+
 from simulated import (
     band_over,
     covers,
@@ -19,9 +18,7 @@ from simulated import (
     without_bias,
 )
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("CI"), reason="simulations of many seconds run where CI is set"
-)
+pytestmark = pytest.mark.long
 
 
 def four_errors(rate, repetitions):

@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from mpc_lab.results import variables
+from mpc_lab.results import schema as written
 
 
 class SchemaTable(SphinxDirective):
@@ -23,17 +23,17 @@ class SchemaTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a sentence and the table."""
-        schema: dict[str, variables.Variable] = getattr(variables, self.arguments[0])
+        schema: dict[str, written.Variable] = getattr(written, self.arguments[0])
         usual = Counter(one.dims for one in schema.values()).most_common(1)[0][0]
         rows = [
-            (name, variables.KINDS[one.kind], one.units or "–", _meaning(one, usual))
+            (name, written.KINDS[one.kind], one.units or "–", _meaning(one, usual))
             for name, one in schema.items()
         ]
         said = nodes.paragraph("", f"Dims ({', '.join(usual)}) where nothing else is said.")
         return [said, _table(("variable", "kind", "units", "meaning"), rows)]
 
 
-def _meaning(one: variables.Variable, usual: tuple[str, ...]) -> str:
+def _meaning(one: written.Variable, usual: tuple[str, ...]) -> str:
     dims = "" if one.dims == usual else f"; dims ({', '.join(one.dims)})"
     return one.meaning + dims + ("; not always there" if one.optional else "")
 

@@ -6,32 +6,33 @@ any network. May import from ``errors`` to ``run``; loads Altair, and is itself 
 ``mpc_lab.charts`` is first used.
 """
 
-from mpc_lab.charts.boost import boost
-from mpc_lab.charts.bracket import bracket
-from mpc_lab.charts.calibration import calibration
-from mpc_lab.charts.epsilon_curve import epsilon_curve
-from mpc_lab.charts.export import save
-from mpc_lab.charts.forest import forest
-from mpc_lab.charts.gap_density import gap_density
-from mpc_lab.charts.ladder import ladder
-from mpc_lab.charts.love import love
-from mpc_lab.charts.mpc_ndcg import mpc_ndcg
-from mpc_lab.charts.placebo import placebo
-from mpc_lab.charts.power import power
-from mpc_lab.charts.rivals import rivals
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "boost",
-    "bracket",
-    "calibration",
-    "epsilon_curve",
-    "forest",
-    "gap_density",
-    "ladder",
-    "love",
-    "mpc_ndcg",
-    "placebo",
-    "power",
-    "rivals",
-    "save",
-]
+# One line for each chart, whose function has registered itself under its name.
+from mpc_lab.charts.boost import boost as boost
+from mpc_lab.charts.bracket import bracket as bracket
+from mpc_lab.charts.calibration import calibration as calibration
+from mpc_lab.charts.epsilon_curve import epsilon_curve as epsilon_curve
+from mpc_lab.charts.export import CHARTS, chart, draw, save
+from mpc_lab.charts.forest import forest as forest
+from mpc_lab.charts.gap_density import gap_density as gap_density
+from mpc_lab.charts.ladder import ladder as ladder
+from mpc_lab.charts.love import love as love
+from mpc_lab.charts.mpc_ndcg import mpc_ndcg as mpc_ndcg
+from mpc_lab.charts.placebo import placebo as placebo
+from mpc_lab.charts.power import power as power
+from mpc_lab.charts.rivals import rivals as rivals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpc_lab.charts.theme import AnyChart
+
+__all__ = ["CHARTS", "chart", "draw", "save", *CHARTS]
+
+
+def __getattr__(name: str) -> "Callable[..., AnyChart]":
+    """Return a chart that was registered elsewhere."""
+    if name in CHARTS:
+        return CHARTS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,16 +12,18 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import level_of, signed, with_interval
-from mpc_lab.results.wording import number, quoted
+from mpc_lab.charts.cells import intervals, level_of
+from mpc_lab.charts.export import chart
+from mpc_lab.text import entry, number, quoted, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
-    from mpc_lab.results.boosts import FairBoost
+    from mpc_lab.results.questions.boosts import FairBoost
 
 _X = "boost α, added to the scores of the group (units of the score)"
 
 
+@chart
 def boost(
     audit: Audit, group: str, alphas: ArrayLike | None = None, epsilon: float | None = None
 ) -> alt.VConcatChart:
@@ -104,12 +106,8 @@ def _frame(curve: xr.Dataset, measure: str) -> pd.DataFrame:
     own |= {"change_low": f"{measure}_change_low", "change_high": f"{measure}_change_high"}
     frame = pd.DataFrame({shown: curve[name].values for shown, name in own.items()})
     frame["alpha"] = curve["alpha"].values
-    for words, ends in (
-        ("interval", ("gap", "low", "high")),
-        ("change_words", ("change", "change_low", "change_high")),
-    ):
-        rows = frame[list(ends)].itertuples(index=False)
-        frame[words] = [with_interval(*map(float, row)) for row in rows]
+    frame["interval"] = intervals(frame, "gap", "low", "high")
+    frame["change_words"] = intervals(frame, "change", "change_low", "change_high")
     return frame
 
 
@@ -117,13 +115,13 @@ def _title(found: FairBoost) -> str:
     who = quoted(found.group)
     if math.isnan(found.alpha):
         return f"No boost of group {who} closes its gap: {found.note}"
-    size = signed(number(found.alpha, 4))
+    size = entry(found.alpha, 4)
     held = found.held_out
     before, after = held["gap_before"], held["gap_after"]
     if not (math.isfinite(before) and math.isfinite(after)):
         moved = "held-out queries are too few to measure it"
     else:
-        ends = (signed(number(value, 3)) for value in (before, after))
+        ends = (entry(value, 3) for value in (before, after))
         moved = f"on held-out queries the gap goes from {' to '.join(ends)}"
     if not found.settled:
         return (
@@ -163,7 +161,7 @@ def _gap(frame: pd.DataFrame, found: FairBoost) -> alt.LayerChart:
     axis = alt.Axis(labels=False, ticks=False, grid=True)
     x = alt.X("alpha:Q", title=None, axis=axis, scale=alt.Scale(nice=False))
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip("objective"))
-    title = "gap (units of the outcome)"
+    title = theme.GAP_TITLE
     layers: list[alt.Chart] = [
         *_set(found),
         base.mark_area(color=theme.UNDERVALUED, opacity=0.25).encode(
@@ -210,9 +208,7 @@ def _star(found: FairBoost, named: bool) -> list[alt.Chart]:
         return []
     marks = [theme.reference_line(found.alpha, "x", dashed=True)]
     if named:
-        at = pd.DataFrame(
-            {"alpha": [found.alpha], "name": [f"α* = {signed(number(found.alpha, 4))}"]}
-        )
+        at = pd.DataFrame({"alpha": [found.alpha], "name": [f"α* = {entry(found.alpha, 4)}"]})
         marks.append(
             alt.Chart(at)
             .mark_text(

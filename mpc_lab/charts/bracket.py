@@ -9,25 +9,25 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.curves import curve_frame, threshold_range
-from mpc_lab.charts.words import find_cell, level_of, with_interval
+from mpc_lab.charts.cells import curve_frame, find_cell, level_of, threshold_range
+from mpc_lab.charts.export import chart
 from mpc_lab.errors import MpcError
-from mpc_lab.results.wording import quoted
+from mpc_lab.text import quoted, with_interval
+from mpc_lab.vocabulary import MATCHED, MODES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-_MODES = {
-    "matched": "matched (group's item scored lower)",
-    "mirrored": "mirrored (group's item scored higher)",
-}
+_MODES = {mode.name: mode.label for mode in (MATCHED, MODES[MATCHED.bracket])}
 
 
+@chart
 def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.LayerChart:
     """Draw the gap over ε for ``matched`` and ``mirrored`` pairs, and their limits at ε = 0.
 
-    The item that is scored lower should do a little worse whatever its group, so that without bias
-    one curve lies below 0 and the other above; as ε goes to 0 both close on the group's own gap.
+    The item that is scored lower should have a slightly lower outcome whatever its group, so that
+    without bias one curve is below 0 and the other above; as ε goes to 0 both close on the group's
+    own gap.
     On an audit without its rows the limits are left out.
 
     Parameters
@@ -87,8 +87,8 @@ def _title(group: str, verdict: str, limit: pd.DataFrame | None) -> str:
     low, high = float(limit["low"].iloc[0]), float(limit["high"].iloc[0])
     if not math.isfinite(low):
         return f"{who}; its limit at ε = 0 is not estimable"
-    reading = "is above 0" if low > 0 else "is below 0" if high < 0 else "cannot be told from 0"
-    return f"{who}; as ε goes to 0 its gap {reading}: {limit['interval'].iloc[0]}"
+    said = "is above 0" if low > 0 else "is below 0" if high < 0 else "cannot be told apart from 0"
+    return f"{who}; as ε goes to 0 its gap {said}: {limit['interval'].iloc[0]}"
 
 
 def _layers(
@@ -102,11 +102,9 @@ def _layers(
     colour = alt.Color("pairs_are:N", scale=scale, legend=legend)
     shapes = alt.Scale(domain=names, range=["circle", "square"])
     shape = alt.Shape("pairs_are:N", scale=shapes, legend=legend)
-    gap = "gap (units of the outcome)"
+    gap = theme.GAP_TITLE
     base = alt.Chart(frame).encode(
-        x=alt.X(
-            "epsilon:Q", title="ε, the largest gap in scores of a pair (units of the score)", **span
-        ),
+        x=alt.X("epsilon:Q", title=theme.EPSILON_TITLE, **span),
         color=colour,
         tooltip=[
             alt.Tooltip("pairs_are:N", title="pairs"),

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import labels, level_of, signed, with_interval
-from mpc_lab.errors import MpcError
-from mpc_lab.results.reading import settings
-from mpc_lab.results.rivals import calibration as curves
-from mpc_lab.results.rows import check_label, need_rows
-from mpc_lab.results.wording import name, number, quoted
+from mpc_lab.charts.cells import intervals, level_of
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import MpcError, check_flag
+from mpc_lab.results.base import check_label, need_rows, rule_scores, settings
+from mpc_lab.results.questions.compare import calibration as curves
+from mpc_lab.text import entry, labels, name, quoted, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -25,6 +24,7 @@ _SIDES = {"inside": "in the group", "outside": "not in the group"}
 _SEGMENTS = 12
 
 
+@chart
 def calibration(
     audit: Audit,
     group: str,
@@ -57,7 +57,7 @@ def calibration(
     lines = [f"Dots: bins of rows with {level_of(audit)} interval; lines: isotonic fit"]
     lines += [] if scoring_rule == "baseline" else [f"Scores of rule {quoted(scoring_rule)}"]
     words = _title(audit, group, scoring_rule)
-    if not as_flag("by_segment", by_segment):
+    if not check_flag("by_segment", by_segment):
         frame = _frame(curves(audit, group, scoring_rule, None, bins, draws=0))
         chart = _layers().properties(data=frame, width=440, height=330)
         return theme.finish(chart, words, lines)
@@ -76,24 +76,25 @@ def calibration(
 
 
 def _title(audit: Audit, group: str, rule: str) -> str:
+    from mpc_lab.comparators.base import Case
     from mpc_lab.comparators.calibration import calibration_gap
 
-    scores = None if audit.scores is None else audit.scores(rule, group)
+    scores = rule_scores(audit, group, rule, "matched")
     level = float(settings(audit).get("level", 0.95))
-    found = calibration_gap(need_rows(audit, "calibration"), group, scores=scores, level=level)
+    case = Case(need_rows(audit, "calibration"), group, scores=scores, level=level)
+    (found,) = calibration_gap(case)
     numbers = with_interval(found.estimate, found.ci_low, found.ci_high)
     if not np.isfinite(found.estimate):
         return f"At equal scores over all queries group {quoted(group)} cannot be compared"
+    who = f"At equal scores over all queries outcomes of group {quoted(group)} are"
     if not found.flagged:
-        said = "do about as well as others"
-    else:
-        said = f"do {'better' if found.estimate > 0 else 'worse'} than others"
-    return f"At equal scores over all queries items of group {quoted(group)} {said}: {numbers}"
+        return f"{who} about as high as those of others: {numbers}"
+    return f"{who} {'higher' if found.estimate > 0 else 'lower'} than those of others: {numbers}"
 
 
 def _gaps(segments: list[str], found: list[xr.Dataset]) -> str:
     return "; ".join(
-        f"{name(segment)} {signed(number(_gap(one), 3))}"
+        f"{name(segment)} {entry(_gap(one), 3)}"
         for segment, one in zip(segments, found, strict=True)
     )
 
@@ -113,8 +114,7 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
         own = {"score": "score", "outcome": "outcome", "low": "ci_low", "high": "ci_high"}
         dots = pd.DataFrame({shown: at[variable].values for shown, variable in own.items()})
         dots["rows"] = at["n_rows"].values
-        known = dots[["outcome", "low", "high"]].to_numpy()
-        dots["interval"] = [with_interval(*map(float, row)) for row in known]
+        dots["interval"] = intervals(dots, "outcome", "low", "high")
         line = pd.DataFrame({"score": at["isotonic_score"].values, "fit": at["isotonic"].values})
         dots, line = dots.dropna(subset=["score", "outcome"]), line.dropna()
         frames += [one.assign(side=_SIDES.get(side, side)) for one in (dots, line)]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
-from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
-from mpc_lab.charts.curves import curve_frame, threshold_range
-from mpc_lab.charts.words import find_cell, level_of, of_rule, with_interval
-from mpc_lab.results.reading import Cell
-from mpc_lab.results.wording import quoted
+from mpc_lab.charts.cells import curve_frame, find_cell, level_of, of_rule, threshold_range
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import check_flag
+from mpc_lab.results.summary import Cell
+from mpc_lab.text import quoted, with_interval
+from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -24,6 +25,7 @@ _MARK = theme.SERIES[3]
 _ROOM = 4.0
 
 
+@chart
 def epsilon_curve(
     audit: Audit,
     group: str,
@@ -53,10 +55,10 @@ def epsilon_curve(
     cell = find_cell(audit, group, scoring_rule, pairing_mode)
     frame = curve_frame(audit, group, scoring_rule, pairing_mode)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
-    colour = theme.VERDICTS[cell.verdict][0]
+    colour = VERDICTS[cell.verdict].colour
     frame, edge = _cut(frame, cell)
     gap, pairs = _gap(frame, cell, span, colour), _pairs(frame, cell, span)
-    if as_flag("live", live):
+    if check_flag("live", live):
         gap, pairs = _brushed(_marked(gap, frame, "gap")), _marked(pairs, frame, "pairs")
     panels = theme.stacked(gap, pairs, spacing=8)
     subtitle = _subtitle(audit, cell, frame, pairing_mode)
@@ -113,7 +115,7 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
         alt.Tooltip("queries:Q", format=","),
     ]
     hidden = alt.X("epsilon:Q", title=None, **{**span, "axis": _bare(span["axis"])})
-    y_title = "gap (units of the outcome)"
+    y_title = theme.GAP_TITLE
     base = alt.Chart(frame).encode(x=hidden, tooltip=tooltip)
     band = base.mark_area(color=theme.GREY, opacity=0.2).encode(
         y=alt.Y("band_low:Q", title=y_title), y2="band_high:Q"
@@ -172,7 +174,7 @@ def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
     return [
         base.mark_rule(color=colour, strokeWidth=2.5).encode(y="low:Q", y2="high:Q"),
         base.mark_point(
-            color=colour, filled=True, size=110, opacity=1, shape=theme.VERDICTS[cell.verdict][1]
+            color=colour, filled=True, size=110, opacity=1, shape=VERDICTS[cell.verdict].shape
         ).encode(y="gap:Q"),
     ]
 
@@ -186,9 +188,7 @@ def _pairs(frame: pd.DataFrame, cell: Cell, span: dict[str, Any]) -> alt.LayerCh
     # A logarithm has no place for 0 pairs.
     shown = frame[frame["pairs"] > 0]
     base = alt.Chart(shown).encode(
-        x=alt.X(
-            "epsilon:Q", title="ε, the largest gap in scores of a pair (units of the score)", **span
-        ),
+        x=alt.X("epsilon:Q", title=theme.EPSILON_TITLE, **span),
         y=alt.Y(
             "pairs:Q",
             title="pairs",

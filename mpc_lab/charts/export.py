@@ -1,20 +1,26 @@
-"""Charts as files that need no network: PNG, SVG, and a page with everything inside."""
+"""Charts by their names, and as files that need no network: PNG, SVG, or a page.
+
+A new chart is a file of this folder, its function marked ``@chart``, and a line in ``__init__``.
+"""
 
 from __future__ import annotations
 
 import io
-import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from altair import SCHEMA_VERSION, TopLevelMixin
 from altair.utils.schemapi import SchemaValidationError
 
-from mpc_lab.arguments import as_number
 from mpc_lab.charts.theme import AnyChart
-from mpc_lab.errors import MpcError
+from mpc_lab.errors import MpcError, check_number, near_match
+from mpc_lab.html import PageJSON
 from mpc_lab.writing import replacing, target_path
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
 
 _LARGEST_SCALE = 20
 _KINDS = (".png", ".svg", ".html")
@@ -23,11 +29,43 @@ _ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
 _EMBED = {"renderer": "svg", "actions": _ACTIONS}
 
 
-class _Inside(json.JSONEncoder):
-    """JSON that may stand in a page: no name from data can end the script it is in."""
+Given = ParamSpec("Given")
+Drawn = TypeVar("Drawn", bound=AnyChart)
 
-    def encode(self, o: Any) -> str:
-        return super().encode(o).replace("<", "\\u003c").replace(">", "\\u003e")
+CHARTS: dict[str, Callable[..., AnyChart]] = {}
+
+
+def chart(make: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
+    """Register a function of an audit as the chart of its own name."""
+    CHARTS[make.__name__] = make
+    return make
+
+
+def draw(name: str, audit: Audit, *given: object, **options: object) -> AnyChart:
+    """Draw the chart of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``mpc.charts.CHARTS``.
+    audit : Audit
+    *given, **options
+        The chart's further arguments.
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    >>> mpc.charts.draw("power", audit, "1").to_dict() == mpc.charts.power(audit, "1").to_dict()
+    True
+    """
+    if name not in CHARTS:
+        raise MpcError(f"name must be a chart; got {name!r}.{near_match(name, CHARTS)}")
+    return CHARTS[name](audit, *given, **options)
 
 
 def save(
@@ -62,24 +100,17 @@ def save(
     """
     if not isinstance(chart, TopLevelMixin):
         raise MpcError(
-            f"A chart of mpc.charts, or another one of Altair's, can be saved, but "
-            f"{type(chart).__name__} came."
+            f"chart must be a chart of mpc.charts or of Altair; got {type(chart).__name__}."
         )
-    file = target_path(path, "A chart")
+    file = target_path(path)
     kind = file.suffix.lower()
     if kind not in _KINDS:
-        raise MpcError(
-            f"A chart is saved to a path that ends in {', '.join(_KINDS)}, but {file.name!r} came: "
-            "name the file after one of these."
-        )
-    if not 0 < as_number(scale) <= _LARGEST_SCALE:
-        raise MpcError(
-            f"scale must be a number above 0 and at most {_LARGEST_SCALE}, not {scale!r}."
-        )
+        raise MpcError(f"path must end in {', '.join(_KINDS)}; got {file.name!r}.")
+    check_number("scale", scale, above=0, at_most=_LARGEST_SCALE)
     if background is not None:
         if not isinstance(background, str) or not background.isprintable():
             raise MpcError(
-                f"background must be a colour, such as 'white' or '#fff', not {background!r}."
+                f"background must be a colour, such as 'white' or '#fff'; got {background!r}."
             )
         chart = chart.properties(background=background)
     try:
@@ -90,7 +121,7 @@ def save(
     except (SchemaValidationError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise MpcError(f"The chart cannot be drawn: {reason}.") from error
-    with replacing(path, "A chart") as part:
+    with replacing(path) as part:
         part.write_bytes(drawn)
     return file
 
@@ -126,4 +157,4 @@ def svg_of(spec: dict[str, Any]) -> str:
 
 def page(chart: AnyChart) -> str:
     """Return a page that draws a chart, with all scripts inside."""
-    return str(chart.to_html(inline=True, embed_options=_EMBED, json_kwds={"cls": _Inside}))
+    return str(chart.to_html(inline=True, embed_options=_EMBED, json_kwds={"cls": PageJSON}))

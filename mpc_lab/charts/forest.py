@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
-from mpc_lab.arguments import as_flag
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import groups_at_most, labels, level_of, plural, with_interval
-from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
-from mpc_lab.results.rows import check_label
-from mpc_lab.results.summary import why_not
-from mpc_lab.results.view import Scale
-from mpc_lab.results.wording import between, listing, quoted
+from mpc_lab.charts.cells import level_of
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import check_count, check_flag
+from mpc_lab.results.base import check_label, settings
+from mpc_lab.results.summary import Cell, Slice, interval_range, slices, why_not
+from mpc_lab.text import NOTHING, between, labels, listing, plural, quoted, with_interval
+from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -24,6 +24,7 @@ _NAMED = 4
 _COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
 
 
+@chart
 def forest(
     audit: Audit,
     pairing_mode: str | None = None,
@@ -34,7 +35,7 @@ def forest(
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw the gap of every group with its adjusted interval and verdict.
 
-    Groups stand in the order of the summary: findings first, the largest at the top. With several
+    Groups are in the order of the summary: findings first, the largest at the top. With several
     scoring rules each has its column. An interval that leaves the drawing ends in an arrow.
 
     Parameters
@@ -54,7 +55,7 @@ def forest(
     -------
     altair chart
     """
-    limit = groups_at_most(limit)
+    limit = check_count("limit", limit)
     parts = slices(audit)
     mode = parts[0].mode if pairing_mode is None else pairing_mode
     check_label("pairing_mode", mode, sorted({part.mode for part in parts}))
@@ -65,7 +66,7 @@ def forest(
     frame, scale = _frame(parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
     step = 18 if len(parts[0].cells) <= 60 else 14
-    layers = _layers(scale, _tolerance(audit), as_flag("live", live)).properties(
+    layers = _layers(scale, _tolerance(audit), check_flag("live", live)).properties(
         width=width, height=alt.Step(step)
     )
     subtitle = _subtitle(audit, parts, limit)
@@ -90,10 +91,10 @@ def _under(part: Slice, always: bool = False) -> str:
 
 def title(part: Slice) -> str:
     """Return the finding of a slice in one sentence."""
-    found = [_named(part.having(verdict), verdict) for verdict in FLAGGED]
+    found = [_named(part.having(verdict), verdict) for verdict in DIRECTIONS]
     if any(found):
         return "; ".join(words for words in found if words)
-    if part.cells and not [c for c in part.cells if c.verdict != "not estimable"]:
+    if part.cells and not [c for c in part.cells if c.verdict != NOT_ESTIMABLE]:
         return "No group could be estimated"
     return "No group is found undervalued or overvalued"
 
@@ -124,11 +125,11 @@ def _tolerance(audit: Audit) -> float:
     return float(settings(audit).get("tolerance") or 0.0)
 
 
-def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, Scale]:
+def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, tuple[float, float]]:
     order = [cell.group for cell in parts[0].cells[:limit]]
     shown = dict(zip(order, labels(order), strict=True))
     cells = [[cell for cell in part.cells if cell.group in shown] for part in parts]
-    scale = Scale.around(cell for column in cells for cell in column)
+    scale = interval_range(cell for column in cells for cell in column)
     rules = labels(part.rule for part in parts)
     rows = [
         {
@@ -144,23 +145,24 @@ def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, Scale]:
     return pd.DataFrame(rows), scale
 
 
-def _row(cell: Cell, scale: Scale) -> dict[str, Any]:
+def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
     nan = math.nan
+    start, end = scale
     known = math.isfinite(cell.estimate)
-    inside = known and scale.low <= cell.estimate <= scale.high
-    left, right = cell.low < scale.low, cell.high > scale.high
-    reason = why_not(cell) if cell.verdict == "not estimable" else cell.reason
+    inside = known and start <= cell.estimate <= end
+    left, right = cell.low < start, cell.high > end
+    reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     return {
         "verdict": cell.verdict,
-        "reason": reason or "–",
+        "reason": reason or NOTHING,
         "gap": cell.estimate,
         "dot": cell.estimate if inside else nan,
-        "low": max(cell.low, scale.low) if known else nan,
-        "high": min(cell.high, scale.high) if known else nan,
-        "cut_left": scale.low if left else nan,
-        "cut_right": scale.high if right else nan,
+        "low": max(cell.low, start) if known else nan,
+        "high": min(cell.high, end) if known else nan,
+        "cut_left": start if left else nan,
+        "cut_right": end if right else nan,
         "missing_at": nan if known else 0.0,
-        "missing": "" if known else "not estimable",
+        "missing": "" if known else NOT_ESTIMABLE,
         "interval": with_interval(cell.estimate, cell.low, cell.high),
         "pairs": cell.pairs,
         "queries": cell.queries,
@@ -173,12 +175,11 @@ def _by_place(field: str) -> alt.EncodingSortField:
     return alt.EncodingSortField(field, op="min")
 
 
-def _layers(scale: Scale, tolerance: float, live: bool = False) -> alt.LayerChart:
-    margin = 0.04 * (scale.high - scale.low)
-    domain = alt.Scale(domain=[scale.low - margin, scale.high + margin], nice=False)
-    axis = alt.X(
-        "low:Q", title="gap (units of the outcome)", scale=domain, axis=alt.Axis(grid=True)
-    )
+def _layers(scale: tuple[float, float], tolerance: float, live: bool = False) -> alt.LayerChart:
+    start, end = scale
+    margin = 0.04 * (end - start)
+    domain = alt.Scale(domain=[start - margin, end + margin], nice=False)
+    axis = alt.X("low:Q", title=theme.GAP_TITLE, scale=domain, axis=alt.Axis(grid=True))
     colour = theme.verdict_colour(title="verdict")
     # No data of their own: a layer that has some is not parted by a facet.
     base = alt.Chart().encode(
@@ -200,7 +201,7 @@ def _layers(scale: Scale, tolerance: float, live: bool = False) -> alt.LayerChar
     )
     pieces = [theme.zero_line("x"), bars, left, right, dots, words]
     if tolerance:
-        ends = [max(-tolerance, scale.low - margin), min(tolerance, scale.high + margin)]
+        ends = [max(-tolerance, start - margin), min(tolerance, end + margin)]
         shade = alt.Chart(pd.DataFrame({"from": ends[:1], "to": ends[1:]}))
         shade = shade.mark_rect(color=theme.GREY, opacity=0.22).encode(x="from:Q", x2="to:Q")
         pieces.insert(0, shade)

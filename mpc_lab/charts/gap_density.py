@@ -1,4 +1,4 @@
-"""How the score gaps of a group's pairs are spread near 0."""
+"""How the score distances of a group's pairs are spread near 0."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import find_cell, of_rule
-from mpc_lab.results.reading import Cell
-from mpc_lab.results.wording import percent, quoted
+from mpc_lab.charts.cells import find_cell, of_rule
+from mpc_lab.charts.export import chart
+from mpc_lab.results.summary import Cell
+from mpc_lab.text import percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
+@chart
 def gap_density(
     audit: Audit,
     group: str,
@@ -27,9 +29,9 @@ def gap_density(
     *,
     found: xr.Dataset | None = None,
 ) -> alt.LayerChart:
-    """Draw the density of score gaps up to the bandwidth of the limit ε → 0, with ε marked.
+    """Draw the density of score distances up to the bandwidth of the limit ε → 0, with ε marked.
 
-    Ties, at a gap of exactly 0, are no part of the density; the title gives their share.
+    Ties, at a distance of exactly 0, are not part of the density; the title gives their share.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def gap_density(
     bandwidth : float, optional
         As in :meth:`mpc_lab.Audit.limit`.
     found : xarray.Dataset, optional
-        What :meth:`mpc_lab.Audit.limit` gave for all this, where it is at hand.
+        What :meth:`mpc_lab.Audit.limit` returned for the same arguments, to save its work.
 
     Returns
     -------
@@ -63,17 +65,17 @@ def gap_density(
 
 
 def _frame(found: xr.Dataset, width: float) -> pd.DataFrame:
-    middle = found["gap"].values
+    middle = found["distance"].values
     half = width / (2 * max(len(middle), 1))
     frame = pd.DataFrame({"from": middle - half, "to": middle + half})
-    frame["density"] = found["gap_density"].values
-    frame["pairs"] = found["gap_count"].values
+    frame["density"] = found["distance_density"].values
+    frame["pairs"] = found["distance_count"].values
     frame["floor"] = 0.0
     return frame.dropna()
 
 
 def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
-    who = f"Score gaps of group {quoted(group)}"
+    who = f"Score distances of group {quoted(group)}"
     ties = float(found["tie_share"])
     if frame.empty or frame["pairs"].sum() == 0:
         return f"{who}: there is no untied pair near 0"
@@ -91,7 +93,8 @@ def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
 
 
 def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) -> alt.LayerChart:
-    x_title, y_title = "gap in scores of a pair (units of the score)", "density (1 / unit of score)"
+    x_title = "distance in score of a pair (units of the score)"
+    y_title = "density (1 / unit of score)"
     bars = (
         alt.Chart(frame)
         .mark_rect(color=theme.SERIES[2], opacity=0.55)
@@ -101,8 +104,8 @@ def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) ->
             y=alt.Y("floor:Q", title=y_title),
             y2="density:Q",
             tooltip=[
-                alt.Tooltip("from:Q", title="gap from", format=".3g"),
-                alt.Tooltip("to:Q", title="gap to", format=".3g"),
+                alt.Tooltip("from:Q", title="distance from", format=".3g"),
+                alt.Tooltip("to:Q", title="distance to", format=".3g"),
                 alt.Tooltip("density:Q", format=".3g"),
                 alt.Tooltip("pairs:Q", format=","),
             ],

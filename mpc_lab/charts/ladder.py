@@ -9,22 +9,18 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import groups_at_most, labels, of_rule
-from mpc_lab.results.reading import settings
-from mpc_lab.results.rows import check_label
-from mpc_lab.results.wording import between
+from mpc_lab.charts.cells import of_rule
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import check_count
+from mpc_lab.results.base import check_label, settings
+from mpc_lab.text import between, labels
+from mpc_lab.vocabulary import VARIANCES, public_variances
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-_MEANING = {
-    "naive": "naive: pairs independent",
-    "query": "by query",
-    "item": "by item",
-    "union": "by query and item",
-}
 
-
+@chart
 def ladder(
     audit: Audit,
     scoring_rule: str = "baseline",
@@ -44,7 +40,7 @@ def ladder(
     -------
     altair.LayerChart
     """
-    limit = groups_at_most(limit)
+    limit = check_count("limit", limit)
     for dim, name in (("scoring_rule", scoring_rule), ("pairing_mode", pairing_mode)):
         check_label(dim, name, audit.headline[dim].values.tolist())
     frame = _frame(audit, scoring_rule, pairing_mode, limit)
@@ -58,7 +54,7 @@ def ladder(
 def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
     cells = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     errors = cells["std_error_by"].transpose("group", "variance")
-    families = [one for one in errors["variance"].values.tolist() if one in _MEANING]
+    families = [one for one in errors["variance"].values.tolist() if one in VARIANCES]
     own = cells["std_error"].values
     order = np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable")[:limit]
     shown = labels(audit.groups[k] for k in order)
@@ -67,7 +63,7 @@ def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
         {
             "group": shown[place],
             "place": place,
-            "family": _MEANING[family],
+            "family": VARIANCES[family].label,
             "std_error": float(values[k, f]),
             "used": float(own[k]),
             "times": float(own[k] / values[k, f]) if values[k, f] > 0 else float("nan"),
@@ -80,7 +76,7 @@ def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
 
 
 def _title(frame: pd.DataFrame, used: str) -> str:
-    naive = frame.loc[frame["family"] == _MEANING["naive"], "times"].dropna()
+    naive = frame.loc[frame["family"] == VARIANCES["naive"].label, "times"].dropna()
     naive = naive[np.isfinite(naive)]
     if naive.empty:
         return "No standard error could be estimated"
@@ -98,9 +94,10 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         axis=alt.Axis(grid=False),
     )
     base = alt.Chart(frame).encode(y=y)
-    names = list(_MEANING.values())
-    colours = alt.Scale(domain=names, range=[theme.GREY, *theme.SERIES[2:4], theme.SERIES[4]])
-    shapes = alt.Scale(domain=names, range=["cross", "circle", "square", "diamond"])
+    known = [VARIANCES[name] for name in public_variances()]
+    names = [variance.label for variance in known]
+    colours = alt.Scale(domain=names, range=[variance.colour for variance in known])
+    shapes = alt.Scale(domain=names, range=[variance.shape for variance in known])
     legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
     title = "standard error of the gap (units of the outcome)"
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(

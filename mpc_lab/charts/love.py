@@ -12,8 +12,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import find_cell, labels, level_of, of_rule, plural, signed, with_interval
-from mpc_lab.results.wording import listing, number, quoted
+from mpc_lab.charts.cells import find_cell, intervals, level_of, of_rule
+from mpc_lab.charts.export import chart
+from mpc_lab.text import entry, labels, listing, plural, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -24,6 +25,7 @@ _LARGE = 0.1
 _UNITS = " standard deviations"
 
 
+@chart
 def love(
     audit: Audit,
     group: str,
@@ -38,7 +40,7 @@ def love(
 
     Before pairing, over all rows, and inside the pairs with their intervals. Beyond ±0.1 standard
     deviations a difference is commonly called large. Position in the list is always among them: in
-    ``matched`` pairs the group's item stands lower by construction.
+    ``matched`` pairs the group's item is ranked lower by construction.
 
     Parameters
     ----------
@@ -49,9 +51,9 @@ def love(
         As in :meth:`mpc_lab.Audit.balance`.
     scoring_rule, pairing_mode : str
     epsilon : float, optional
-        Largest score gap; by default the headline's own threshold.
+        Largest score distance; by default the headline's own threshold.
     found : xarray.Dataset, optional
-        What :meth:`mpc_lab.Audit.balance` gave for all this, where it is at hand.
+        What :meth:`mpc_lab.Audit.balance` returned for the same arguments, to save its work.
 
     Returns
     -------
@@ -73,12 +75,11 @@ def love(
     for shown, name in own.items():
         frame[shown] = found[name].values
     frame["place"] = frame["within"].abs().rank(ascending=False, method="first")
-    rows = frame[["within", "low", "high"]].itertuples(index=False)
-    frame["interval"] = [with_interval(*map(float, row)) for row in rows]
+    frame["interval"] = intervals(frame, "within", "low", "high")
     lines = [
         f"Standardised differences with {level_of(audit)} interval; "
         f"{of_rule(scoring_rule, pairing_mode)}; ε = {float(found['epsilon']):.3g}",
-        "Dashed: ±0.1. In matched pairs the group's item stands lower by construction.",
+        "Dashed: ±0.1. In matched pairs the group's item is ranked lower by construction.",
     ]
     lines[1] = lines[1] if pairing_mode == "matched" else "Dashed: ±0.1."
     return theme.finish(_layers(frame), _title(frame, group), lines)
@@ -86,7 +87,7 @@ def love(
 
 def _title(frame: pd.DataFrame, group: str) -> str:
     who = f"pairs of group {quoted(group)}"
-    # Position is always the first row, and nobody's choice: it is told apart.
+    # Position is always the first row and not chosen by anyone: it gets a sentence of its own.
     position, covariates = frame["within"].iloc[0], frame.iloc[1:]
     parts = []
     if np.isfinite(covariates["within"]).any():
@@ -112,7 +113,7 @@ def _about(known: pd.DataFrame) -> str:
 
 
 def _size(difference: float) -> str:
-    return signed(number(float(difference), 2))
+    return entry(float(difference), 2)
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import labels, level_of, plural, with_interval
-from mpc_lab.results.rows import check_label
-from mpc_lab.results.wording import quoted
+from mpc_lab.charts.cells import intervals, level_of
+from mpc_lab.charts.export import chart
+from mpc_lab.results.base import check_label
+from mpc_lab.text import labels, plural, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -23,13 +24,14 @@ _NAMED = 25
 _ROOM = 0.05
 
 
+@chart
 def mpc_ndcg(
     audit: Audit, group: str | None = None, pairing_mode: str = "matched"
 ) -> alt.LayerChart:
     """Draw the gap of each group under each rule against the change of NDCG that the rule brings.
 
     Lines lead from the baseline to the other rules of a group. Intervals are drawn for up to three
-    groups. Where outcomes below 0 rule NDCG out, DCG stands in its place.
+    groups. Where outcomes below 0 rule NDCG out, DCG is drawn instead.
 
     Parameters
     ----------
@@ -81,12 +83,8 @@ def _frame(audit: Audit, names: tuple[str, ...], mode: str, measure: str) -> pd.
             place = {"group": shown[g], "rule": rule_names[r], "rule_place": r}
             rows.append({**place, "verdict": verdict, **row})
     frame = pd.DataFrame(rows)
-    for words, ends in (
-        ("interval", ["gap", "low", "high"]),
-        ("change_words", ["change", "change_low", "change_high"]),
-    ):
-        found = frame[ends].itertuples(index=False)
-        frame[words] = [with_interval(*map(float, row)) for row in found]
+    frame["interval"] = intervals(frame, "gap", "low", "high")
+    frame["change_words"] = intervals(frame, "change", "change_low", "change_high")
     return frame
 
 
@@ -114,7 +112,7 @@ def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
 
 def _layers(frame: pd.DataFrame, measure: str, intervals: bool) -> alt.LayerChart:
     x_title = f"change of {measure} against the logged scores"
-    y_title = "gap (units of the outcome)"
+    y_title = theme.GAP_TITLE
     scale = alt.Scale(zero=False)
     base = alt.Chart(frame).encode(
         x=alt.X("change:Q", title=x_title, scale=scale), y=alt.Y("gap:Q", title=y_title)

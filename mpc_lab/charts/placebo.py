@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mpc_lab.arguments import as_number
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import find_cell, plural, signed
-from mpc_lab.errors import MpcError
-from mpc_lab.results.wording import number, percent, quoted
+from mpc_lab.charts.cells import find_cell
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import check_count
+from mpc_lab.text import entry, percent, plural, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BINS = 30
 
 
+@chart
 def placebo(
     audit: Audit,
     group: str,
@@ -32,7 +33,7 @@ def placebo(
     *,
     found: xr.Dataset | None = None,
 ) -> alt.LayerChart:
-    """Draw the gaps of placebo groups, members dealt out anew inside queries, and the group's own.
+    """Draw the gaps of placebo groups, their members shuffled inside queries, and of the group.
 
     Pairs are taken in both orders together, so that a group without meaning centres on 0; the
     group's own number here is therefore not the headline's.
@@ -44,11 +45,11 @@ def placebo(
     group, scoring_rule, pairing_mode : str
         The cell.
     epsilon : float, optional
-        Largest score gap; by default the headline's own threshold.
+        Largest score distance; by default the headline's own threshold.
     permutations : int
         How many placebo groups, at least 1.
     found : xarray.Dataset, optional
-        What :meth:`mpc_lab.Audit.balance` gave for all this, where it is at hand.
+        What :meth:`mpc_lab.Audit.balance` returned for the same arguments, to save its work.
 
     Returns
     -------
@@ -56,8 +57,7 @@ def placebo(
     """
     find_cell(audit, group, scoring_rule, pairing_mode)
     if found is None:
-        if not as_number(permutations) >= 1:
-            raise MpcError(f"permutations must be at least 1, got {permutations!r}; try 200.")
+        check_count("permutations", permutations, remedy="Try 200.")
         found = audit.balance(
             (), group, scoring_rule, pairing_mode, epsilon, permutations=permutations
         )
@@ -66,7 +66,7 @@ def placebo(
     known = drawn[np.isfinite(drawn)]
     level = float(found.attrs["level"])
     lines = [
-        f"{plural(len(known), 'group')} of the same size, dealt out at random inside queries; "
+        f"{plural(len(known), 'group')} of the same size, shuffled at random inside queries; "
         f"pairs in both orders{_under(scoring_rule)}; ε = {float(found['epsilon']):.3g}",
         _rejected(found, level),
     ]
@@ -95,9 +95,9 @@ def _title(found: xr.Dataset) -> str:
     who = f"Group {quoted(found['group'].item())}"
     if not math.isfinite(p_value):
         return f"{who} has too few pairs to be set beside placebo groups"
-    gap = signed(number(observed, 3))
+    gap = entry(observed, 3)
     if p_value <= 1 - float(found.attrs["level"]):
-        said = "lies outside what groups without meaning show"
+        said = "is outside what groups without meaning show"
     else:
         said = "is no larger than what groups without meaning show"
     return f"{who}: the gap in both orders, {gap}, {said} (p = {p_value:.2g})"

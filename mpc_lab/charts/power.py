@@ -9,13 +9,13 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from mpc_lab.arguments import as_number
 from mpc_lab.charts import theme
-from mpc_lab.charts.curves import curve_frame
-from mpc_lab.charts.words import find_cell, of_rule, signed
-from mpc_lab.errors import MpcError
-from mpc_lab.results.reading import Cell, settings
-from mpc_lab.results.wording import number, percent, quoted
+from mpc_lab.charts.cells import curve_frame, find_cell, of_rule
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import check_number
+from mpc_lab.results.base import settings
+from mpc_lab.results.summary import Cell
+from mpc_lab.text import entry, number, percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _GAP, _MDE = "gap found, without its sign", "smallest gap that could be found"
 
 
+@chart
 def power(
     audit: Audit,
     group: str,
@@ -33,7 +34,7 @@ def power(
     r"""Draw the smallest detectable gap over the number K of closest pairs.
 
     :math:`(t_{1-a/2} + t_{power}) \, SE` at each threshold of the curve, beside the size of the gap
-    that was found there. Where the second lies above the first, the audit had the power to find it.
+    that was found there. Where the second is above the first, the audit had the power to find it.
 
     Parameters
     ----------
@@ -49,15 +50,12 @@ def power(
     """
     from mpc_lab.inference.power import mde
 
-    if not 0.5 <= as_number(power) < 1:
-        raise MpcError(
-            f"power must be a probability from 0.5 to below 1, such as 0.8, not {power!r}."
-        )
+    power = check_number("power", power, at_least=0.5, below=1, remedy="Try power=0.8.")
     cell = find_cell(audit, group, scoring_rule, pairing_mode)
     level = float(settings(audit).get("level", 0.95))
     curve = curve_frame(audit, group, scoring_rule, pairing_mode)
     curve["mde"] = mde(
-        curve["std_error"].to_numpy(), curve["dof"].to_numpy(), level=level, power=as_number(power)
+        curve["std_error"].to_numpy(), curve["dof"].to_numpy(), level=level, power=power
     )
     own = audit.headline.sel(group=group, scoring_rule=scoring_rule, pairing_mode=pairing_mode)
     least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), level=level, power=power))
@@ -76,7 +74,7 @@ def _title(cell: Cell, least: float, power: float) -> str:
     if not math.isfinite(least):
         return f"{who} is {cell.verdict}: what could be found is not known"
     return (
-        f"{who} is {cell.verdict} with a gap of {signed(number(cell.estimate, 3))}; with "
+        f"{who} is {cell.verdict} with a gap of {entry(cell.estimate, 3)}; with "
         f"{cell.pairs:,} pairs, gaps from {number(least, 3)} on are found with "
         f"{percent(power)} power"
     )
@@ -103,7 +101,7 @@ def _layers(frame: pd.DataFrame, cell: Cell) -> alt.LayerChart:
             scale=alt.Scale(type="log", nice=False, padding=8),
             axis=alt.Axis(values=_ticks(frame["pairs"]), format="~s", labelOverlap=True),
         ),
-        y=alt.Y("value:Q", title="gap (units of the outcome)", scale=alt.Scale(zero=True)),
+        y=alt.Y("value:Q", title=theme.GAP_TITLE, scale=alt.Scale(zero=True)),
         color=alt.Color("line:N", scale=colours, legend=legend),
         tooltip=[
             alt.Tooltip("line:N", title="line"),

@@ -11,10 +11,10 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.words import level_of, with_interval
-from mpc_lab.results.rows import check_label
-from mpc_lab.results.wording import number, quoted
-from mpc_lab.terminal import plain
+from mpc_lab.charts.cells import level_of
+from mpc_lab.charts.export import chart
+from mpc_lab.results.base import check_label
+from mpc_lab.text import NOTHING, number, plain, quoted, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -25,6 +25,7 @@ _COLOURS = (theme.UNDERVALUED, theme.OVERVALUED, "#c0699b", theme.GREY, theme.GR
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "circle", "cross")
 
 
+@chart
 def rivals(
     audit: Audit, group: str, k: int = 10, *, found: xr.Dataset | None = None
 ) -> alt.LayerChart:
@@ -32,7 +33,7 @@ def rivals(
 
     The measures have different units, so each interval is drawn in half-widths of itself around the
     measure's neutral value: an interval that leaves out 0 leaves out the neutral value. One-sided
-    tests flag by their p-value. The numbers in their own units stand at the right; the chart's
+    tests flag by their p-value. The numbers in their own units are at the right; the chart's
     description, which screen readers speak, says why the measures disagree.
 
     Parameters
@@ -43,7 +44,7 @@ def rivals(
     k : int
         Places at the top, for Skew@k.
     found : xarray.Dataset, optional
-        What :meth:`mpc_lab.Audit.compare` gave, where it is at hand.
+        What :meth:`mpc_lab.Audit.compare` returned, to save its work.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
         half = (high - low) / 2
         can_scale = math.isfinite(half) and half > 0 and math.isfinite(null)
         scaled = [(v - null) / half if can_scale else math.nan for v in (estimate, low, high)]
-        numbers = with_interval(estimate, low, high) if math.isfinite(estimate) else "–"
+        numbers = with_interval(estimate, low, high) if math.isfinite(estimate) else NOTHING
         if math.isfinite(null) and null:
             numbers += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
         row = {"measure": _name(measure), "place": place, "numbers": numbers}

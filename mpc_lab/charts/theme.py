@@ -14,21 +14,18 @@ from typing import Any, TypeVar
 import altair as alt
 import pandas as pd
 
+from mpc_lab.vocabulary import DIRECTIONS, VERDICTS
+
 AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 Kind = TypeVar("Kind", alt.Chart, alt.LayerChart, alt.FacetChart, alt.VConcatChart)
 
 GREY = "#7a7a7a"
-UNDERVALUED, OVERVALUED = "#c8601a", "#2f7fd1"
+UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
 SERIES = ("#2f7fd1", "#c8601a", "#009e73", "#c0699b", "#a08a00", "#7a7a7a")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-VERDICTS = {
-    "undervalued": (UNDERVALUED, "triangle-up"),
-    "overvalued": (OVERVALUED, "triangle-down"),
-    "within tolerance": ("#009e73", "square"),
-    "inconclusive": (GREY, "circle"),
-    "not estimable": (GREY, "cross"),
-}
 WIDTH, HEIGHT = 540, 260
+GAP_TITLE = "gap (units of the outcome)"
+EPSILON_TITLE = "ε, the largest distance in score of a pair (units of the score)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 _TITLE_CHARACTER, _SUBTITLE_CHARACTER = 7.6, 6.1
 
@@ -141,14 +138,14 @@ def reference_line(value: float, axis: str, dashed: bool = False) -> alt.Chart:
 
 def verdict_colour(**options: Any) -> alt.Color:
     """Return the colour of verdicts, from a column ``verdict``."""
-    colours = [colour for colour, _ in VERDICTS.values()]
+    colours = [verdict.colour for verdict in VERDICTS.values()]
     scale = alt.Scale(domain=list(VERDICTS), range=colours)
     return alt.Color("verdict:N", scale=scale, **options)
 
 
 def verdict_shape(**options: Any) -> alt.Shape:
     """Return the shape of verdicts, from a column ``verdict``."""
-    shapes = [shape for _, shape in VERDICTS.values()]
+    shapes = [verdict.shape for verdict in VERDICTS.values()]
     scale = alt.Scale(domain=list(VERDICTS), range=shapes)
     return alt.Shape("verdict:N", scale=scale, **options)
 

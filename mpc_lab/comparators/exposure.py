@@ -6,27 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.comparators.lists import ranked_lists
-from mpc_lab.comparators.measure import FAVOURED, Conditions, Measure, measure, on_log_scale
-from mpc_lab.inference.arrays import FloatArray
-from mpc_lab.objective.clustered import Clustered, effective, from_influence
-from mpc_lab.pairing.log import Log
+from mpc_lab.comparators.base import (
+    FAVOURED,
+    Case,
+    Comparison,
+    Conditions,
+    comparison,
+    on_log_scale,
+)
+from mpc_lab.inference.clustered import Clustered, effective, from_influence
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    pass
 
 _EXPOSURE_ONLY = Conditions(scores="all", queries="all", looks_at="exposure")
 _AGAINST_OUTCOMES = Conditions(scores="all", queries="all", looks_at="both")
 
 
-def exposure_ratios(
-    ranking: Ranking,
-    group: str,
-    *,
-    scores: FloatArray | None = None,
-    level: float = 0.95,
-    log: Log | None = None,
-) -> list[Measure]:
+def exposure_ratios(case: Case) -> list[Comparison]:
     r"""Return exposure, treatment and impact of a group over those of the rest.
 
     With :math:`v = 1/\log_2(1 + \text{rank})`, over queries that have both sides, and summed over
@@ -43,17 +41,11 @@ def exposure_ratios(
 
     Parameters
     ----------
-    ranking : Ranking
-    group : str
-    scores : float64 array, optional
-        Those of another rule than the logged ones.
-    level : float
-    log : Log, optional
-        The rows sorted by these scores, where they are sorted already.
+    case : Case
 
     Returns
     -------
-    list of Measure
+    list of Comparison
         ``exposure_ratio``, ``treatment_ratio``, ``impact_ratio``; above 1: in favour of the group.
         Queries with one side only are counted in ``left_out``.
 
@@ -61,14 +53,14 @@ def exposure_ratios(
     ----------
     Singh & Joachims (2018), Fairness of exposure in rankings.
     """
-    lists = ranked_lists(ranking, scores, log=log)
-    member = ranking.member(group)[lists.row]
+    lists = case.lists
+    member = case.member[lists.row]
     n_in, n_out = lists.by_query(member), lists.by_query(~member)
     used = ((n_in > 0) & (n_out > 0))[lists.query]
-    y = ranking.outcome[lists.row]
+    y = case.ranking.outcome[lists.row]
     v = 1 / np.log2(1.0 + lists.position)
 
-    def sums(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def sums(values: Floats) -> tuple[Floats, Floats]:
         return (
             lists.by_cluster(np.where(used & member, values, 0.0)),
             lists.by_cluster(np.where(used & ~member, values, 0.0)),
@@ -78,7 +70,7 @@ def exposure_ratios(
     rows = n[0] + n[1]
     left_out = int(((n_in == 0) | (n_out == 0)).sum())
     return [
-        _ratio(name, top, bottom, rows, what, conditions, left_out, level)
+        _ratio(name, top, bottom, rows, what, conditions, left_out, case.level)
         for name, top, bottom, what, conditions in (
             ("exposure_ratio", x, n, "items", _EXPOSURE_ONLY),
             ("treatment_ratio", x, m, "merit", _AGAINST_OUTCOMES),
@@ -89,14 +81,14 @@ def exposure_ratios(
 
 def _ratio(
     name: str,
-    top: tuple[FloatArray, FloatArray],
-    bottom: tuple[FloatArray, FloatArray],
-    rows: FloatArray,
+    top: tuple[Floats, Floats],
+    bottom: tuple[Floats, Floats],
+    rows: Floats,
     what: str,
     conditions: Conditions,
     left_out: int,
     level: float,
-) -> Measure:
+) -> Comparison:
     totals = [float(part.sum()) for part in (*top, *bottom)]
     inside, outside = (
         totals[side] / totals[2 + side] if totals[2 + side] else float("nan") for side in (0, 1)
@@ -104,11 +96,11 @@ def _ratio(
     parts = {"inside": inside, "outside": outside, "left_out": left_out}
     if not rows.any():
         none = Clustered(float("nan"), null=1.0, reason="no query has both sides")
-        return measure(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
     if min(totals) <= 0:
         # A logarithm needs sums above 0 on both sides.
         none = Clustered(float("nan"), null=1.0, reason=f"total {what} is not above 0")
-        return measure(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
     signs = (1, -1, -1, 1)
     influence = np.zeros(len(rows))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -116,11 +108,11 @@ def _ratio(
             influence += sign * part / total
     if not np.isfinite(influence).all():
         none = Clustered(float("nan"), null=1.0, reason=f"total {what} is too close to 0")
-        return measure(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
     # Not the logarithm of a ratio of ratios, which may be too small for a number.
     logs = np.log(totals)
     log_ratio = float(logs[0] - logs[2] - logs[1] + logs[3])
     found = from_influence(
         log_ratio, influence, effective(rows), int(np.count_nonzero(rows)), scale=1.0, level=level
     )
-    return measure(name, on_log_scale(found, level), conditions, high_is=FAVOURED, **parts)
+    return comparison(name, on_log_scale(found), conditions, high_is=FAVOURED, **parts)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from mpc_lab.comparators.lists import Lists, ranked_lists
-from mpc_lab.comparators.measure import FAVOURED, UNDERVALUED, Conditions, Measure, measure
-from mpc_lab.inference.arrays import FloatArray, significance
-from mpc_lab.inference.correlation import DRAWS, correlation
-from mpc_lab.objective.clustered import Clustered, ratio
-from mpc_lab.pairing.log import Log
+from mpc_lab.comparators.base import FAVOURED, UNDERVALUED, Case, Comparison, Conditions, comparison
+from mpc_lab.inference.bands import DRAWS, correlation
+from mpc_lab.inference.clustered import Clustered, ratio
+from mpc_lab.inference.estimates import significance
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    pass
 
 CONDITIONS = Conditions(scores="neighbours", queries="same", looks_at="outcomes")
 _HIGHEST_RANK = 10
@@ -32,20 +31,10 @@ class _Inequality:
     found: Clustered
     p_value: float
     statistic: float
-    residual: FloatArray
+    residual: Floats
 
 
-def inequalities(
-    ranking: Ranking,
-    group: str,
-    *,
-    scores: FloatArray | None = None,
-    by_rank: bool = False,
-    level: float = 0.95,
-    seed: int = 0,
-    draws: int = DRAWS,
-    log: Log | None = None,
-) -> list[Measure]:
+def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> list[Comparison]:
     r"""Test that neighbours of the list stand in the order of their expected outcomes.
 
     .. math:: E\big[(y_a - y_{a+1})\, 1\{\text{group of } a, \text{group of } a + 1\}\big] \ge 0
@@ -58,35 +47,27 @@ def inequalities(
 
     Parameters
     ----------
-    ranking : Ranking
-    group : str
-    scores : float64 array, optional
-        Those of another rule than the logged ones.
+    case : Case
     by_rank : bool
         Separately for a = 1, …, 10 in place of pooled over all ranks.
-    level : float
-    seed, draws : int
+    draws : int
         Of the joint test.
-    log : Log, optional
-        The rows sorted by these scores, where they are sorted already.
 
     References
     ----------
     Roth, Saint-Jacques & Yu (2022), An outcome test of discrimination for ranked lists.
     """
-    lists = ranked_lists(ranking, scores, log=log)
     ranks = range(1, _HIGHEST_RANK + 1) if by_rank else [None]
-    tested = [_test(lists, ranking, group, side, rank, level) for rank in ranks for side in _SAYS]
-    a = significance(level)
-    single = [_as_measure(one, a) for one in tested]
-    return [*single, _joint(tested, a, seed, draws)]
+    tested = [_test(case, side, rank) for rank in ranks for side in _SAYS]
+    a = significance(case.level)
+    single = [_as_comparison(one, a) for one in tested]
+    return [*single, _joint(tested, a, case.seed, draws)]
 
 
-def _test(
-    lists: Lists, ranking: Ranking, group: str, side: str, rank: int | None, level: float
-) -> _Inequality:
-    member = ranking.member(group)[lists.row]
-    y = ranking.outcome[lists.row]
+def _test(case: Case, side: str, rank: int | None) -> _Inequality:
+    lists = case.lists
+    member = case.member[lists.row]
+    y = case.ranking.outcome[lists.row]
     upper = np.flatnonzero((lists.query[1:] == lists.query[:-1]) & (np.diff(lists.position) == 1))
     wanted = (member[upper] == (side == "above")) & (member[upper] != member[upper + 1])
     if rank is not None:
@@ -94,7 +75,7 @@ def _test(
     upper = upper[wanted]
     sums = lists.by_cluster(y[upper] - y[upper + 1], lists.query[upper])
     counts = np.bincount(lists.cluster, minlength=lists.n_clusters).astype(np.float64)
-    found = ratio(sums, counts, level=level)
+    found = ratio(sums, counts, level=case.level)
     if not len(upper):
         found = Clustered(0.0, reason="no such neighbours")
     p, z = float("nan"), float("nan")
@@ -107,20 +88,20 @@ def _test(
     return _Inequality(side, name, found, p, z, (sums - found.estimate * counts) / counts.sum())
 
 
-def _as_measure(one: _Inequality, a: float) -> Measure:
+def _as_comparison(one: _Inequality, a: float) -> Comparison:
     flagged = bool(one.p_value <= a)
     return replace(
-        measure(one.name, one.found, CONDITIONS),
+        comparison(one.name, one.found, CONDITIONS),
         p_value=one.p_value,
         flagged=flagged,
         says=_SAYS[one.side] if flagged else "",
     )
 
 
-def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Measure:
+def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Comparison:
     usable = [one for one in tested if one.found.estimable]
     left_out = len(tested) - len(usable)
-    empty = Measure("inequalities_joint", float("nan"), CONDITIONS, left_out=left_out)
+    empty = Comparison("inequalities_joint", float("nan"), CONDITIONS, left_out=left_out)
     if not usable:
         return replace(empty, reason="no inequality can be tested")
     p = np.array([one.p_value for one in usable])
@@ -143,7 +124,7 @@ def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Measur
     )
 
 
-def _largest_normals(together: FloatArray, seed: int, draws: int) -> FloatArray:
+def _largest_normals(together: Floats, seed: int, draws: int) -> Floats:
     """Return draws of max N(0, R); R may be singular."""
     values, vectors = np.linalg.eigh(together)
     factor = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -7,28 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.comparators.measure import FAVOURED, Conditions, Measure, measure, share
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
-from mpc_lab.objective.clustered import effective, from_influence
-from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.log import Log, sort_rows
-from mpc_lab.pairing.sorting import sort_order
+from mpc_lab.comparators.base import FAVOURED, Case, Comparison, Conditions, comparison, share
+from mpc_lab.inference.clustered import effective, from_influence
+from mpc_lab.pairing.kernels import kernel, sort_order
+from mpc_lab.pairing.log import Log
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    pass
 
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="outcomes")
 OUT, IN = 0, 1
 
 
-def pairwise_accuracy(
-    ranking: Ranking,
-    group: str,
-    *,
-    scores: FloatArray | None = None,
-    level: float = 0.95,
-    log: Log | None = None,
-) -> list[Measure]:
+def pairwise_accuracy(case: Case) -> list[Comparison]:
     r"""Return the pairwise accuracy of a group less that of the rest: overall, inter, intra.
 
     Among pairs of one query with :math:`y_j > y_{j'}`, the share with :math:`s_j > s_{j'}`, score
@@ -38,17 +30,11 @@ def pairwise_accuracy(
 
     Parameters
     ----------
-    ranking : Ranking
-    group : str
-    scores : float64 array, optional
-        Those of another rule than the logged ones.
-    level : float
-    log : Log, optional
-        The rows sorted by these scores, where they are sorted already.
+    case : Case
 
     Returns
     -------
-    list of Measure
+    list of Comparison
         ``pairwise_accuracy_overall``, ``_inter``, ``_intra``; negative: the better items of the
         group are put in place less often.
 
@@ -56,8 +42,7 @@ def pairwise_accuracy(
     ----------
     Beutel et al. (2019), Fairness in recommendation ranking through pairwise comparisons.
     """
-    log = sort_rows(ranking, scores) if log is None else log
-    right, total = pair_counts(log, ranking.member(group)[log.row])
+    right, total = pair_counts(case.log, case.member[case.log.row])
     kinds = {
         "overall": ((IN, OUT), (IN, OUT)),
         "inter": ((OUT,), (IN,)),
@@ -70,7 +55,7 @@ def pairwise_accuracy(
             total[:, IN, mates].sum(axis=1),
             right[:, OUT, others].sum(axis=1),
             total[:, OUT, others].sum(axis=1),
-            level,
+            case.level,
         )
         for name, (mates, others) in kinds.items()
     ]
@@ -78,12 +63,12 @@ def pairwise_accuracy(
 
 def _difference(
     name: str,
-    right_in: FloatArray,
-    total_in: FloatArray,
-    right_out: FloatArray,
-    total_out: FloatArray,
+    right_in: Floats,
+    total_in: Floats,
+    right_out: Floats,
+    total_out: Floats,
     level: float,
-) -> Measure:
+) -> Comparison:
     inside, outside = share(right_in, total_in), share(right_out, total_out)
     influence = np.zeros(len(right_in))
     if np.isfinite(inside - outside):
@@ -99,10 +84,10 @@ def _difference(
     )
     if not np.isfinite(found.estimate):
         found = replace(found, reason="no pairs of unequal outcomes on one side")
-    return measure(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
+    return comparison(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
 
 
-def pair_counts(log: Log, member: BoolArray) -> tuple[FloatArray, FloatArray]:
+def pair_counts(log: Log, member: Flags) -> tuple[Floats, Floats]:
     """Return how many pairs with y_j > y_j' each unit has, and how many of these are in order.
 
     Parameters
@@ -124,13 +109,13 @@ def pair_counts(log: Log, member: BoolArray) -> tuple[FloatArray, FloatArray]:
 
 @kernel
 def _count(
-    units: IntArray,
-    starts: IntArray,
-    score: FloatArray,
-    outcome: FloatArray,
-    member: BoolArray,
-    right: FloatArray,
-    total: FloatArray,
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    member: Flags,
+    right: Floats,
+    total: Floats,
 ) -> None:
     longest = 0
     for q in range(len(starts) - 1):

@@ -8,41 +8,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import rel_entr
 
-from mpc_lab.arguments import as_whole
-from mpc_lab.comparators.lists import Lists, ranked_lists
-from mpc_lab.comparators.measure import (
+from mpc_lab.comparators.base import (
     FAVOURED,
+    Case,
+    Comparison,
     Conditions,
-    Measure,
-    flagged_by_interval,
-    measure,
+    Lists,
+    comparison,
+    flag_by_interval,
 )
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, significance
-from mpc_lab.objective.clustered import (
+from mpc_lab.errors import check_count
+from mpc_lab.inference.clustered import (
     Clustered,
     effective,
     from_influence,
     mean_over_queries,
 )
-from mpc_lab.pairing.log import Log
+from mpc_lab.inference.estimates import significance
+from mpc_lab.vocabulary import Flags
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+    pass
 
 _MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
 
 
-def skews(
-    ranking: Ranking,
-    group: str,
-    *,
-    k: int = 10,
-    scores: FloatArray | None = None,
-    level: float = 0.95,
-    log: Log | None = None,
-) -> list[Measure]:
+def skews(case: Case) -> list[Comparison]:
     r"""Return Skew@k of a group, MinSkew@k and MaxSkew@k of it and the rest, and NDKL.
 
     .. math:: \mathrm{Skew}_g@k = \ln \frac{\sum_q \#\{g \text{ in the top } k'\}}
@@ -60,28 +52,16 @@ def skews(
 
     Parameters
     ----------
-    ranking : Ranking
-    group : str
-    k : int
-        Places at the top.
-    scores : float64 array, optional
-        Those of another rule than the logged ones.
-    level : float
-    log : Log, optional
-        The rows sorted by these scores, where they are sorted already.
+    case : Case
 
     References
     ----------
     Geyik, Ambler & Kenthapadi (2019), Fairness-aware ranking in search and recommendation systems
     with application to LinkedIn talent search.
     """
-    places = as_whole(k)
-    if places is None or not 1 <= places <= _MOST_PLACES:
-        raise MpcError(f"k must be a whole number of places, at least 1, but {k!r} came.")
-    k = places
-    lists = ranked_lists(ranking, scores, log=log)
-    member = ranking.member(group)[lists.row]
-    found = measure(f"skew@{k}", _skew(lists, member, k, level), CONDITIONS, high_is=FAVOURED)
+    k, level, lists = check_count("k", case.k, at_most=_MOST_PLACES), case.level, case.lists
+    member = case.member[lists.row]
+    found = comparison(f"skew@{k}", _skew(lists, member, k, level), CONDITIONS, high_is=FAVOURED)
     # Two intervals at half the error hold for both at once.
     strict = 1 - significance(level) / 2
     both = [_skew(lists, side, k, strict) for side in (member, ~member)]
@@ -93,7 +73,7 @@ def skews(
     ]
 
 
-def _skew(lists: Lists, member: BoolArray, k: int, level: float) -> Clustered:
+def _skew(lists: Lists, member: Flags, k: int, level: float) -> Clustered:
     sizes = lists.by_query(np.ones(len(lists.row)))
     inside = lists.by_query(member)
     in_top = lists.by_query(member & (lists.rank <= k))
@@ -114,12 +94,12 @@ def _skew(lists: Lists, member: BoolArray, k: int, level: float) -> Clustered:
     )
 
 
-def _extreme(name: str, both: list[Clustered], pick: np.ufunc) -> Measure:
+def _extreme(name: str, both: list[Clustered], pick: np.ufunc) -> Comparison:
     """Return the smaller or larger of two skews; one without items does not count."""
     there = [one for one in both if not np.isnan(one.estimate)]
     estimate = float(pick.reduce([one.estimate for one in both]))
     missing = next((one.reason for one in there if one.reason), "" if there else "no items")
-    made = Measure(name, estimate, CONDITIONS, reason=missing)
+    made = Comparison(name, estimate, CONDITIONS, reason=missing)
     if missing:
         return made
     made = replace(
@@ -128,10 +108,10 @@ def _extreme(name: str, both: list[Clustered], pick: np.ufunc) -> Measure:
         ci_high=float(pick.reduce([one.ci_high for one in there])),
         n_effective=min(one.n_effective for one in there),
     )
-    return flagged_by_interval(made)
+    return flag_by_interval(made)
 
 
-def _ndkl(lists: Lists, member: BoolArray, level: float) -> Measure:
+def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:
     discount = 1 / np.log2(lists.rank + 1.0)
     so_far = np.cumsum(member) - np.repeat(
         np.concatenate([[0], np.cumsum(member)])[lists.starts[:-1]], np.diff(lists.starts)
@@ -141,5 +121,5 @@ def _ndkl(lists: Lists, member: BoolArray, level: float) -> Measure:
     divergence = rel_entr(top, whole) + rel_entr(1 - top, 1 - whole)
     each = lists.by_query(divergence * discount) / lists.by_query(discount)
     mean = mean_over_queries(each, lists.cluster, lists.n_clusters, level=level)
-    made = measure("ndkl", replace(mean, null=float("nan")), CONDITIONS)
+    made = comparison("ndkl", replace(mean, null=float("nan")), CONDITIONS)
     return replace(made, p_value=float("nan"))

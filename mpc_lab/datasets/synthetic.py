@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.arguments import as_whole
-from mpc_lab.errors import MpcError
+from mpc_lab.errors import check_count, check_number, check_whole
 from mpc_lab.ranking import Ranking
+from mpc_lab.vocabulary import Floats
 
 ITEMS_PER_QUERY = 10
 _MOST_QUERIES = 10**8
@@ -58,10 +57,8 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
     >>> ranking.groups, ranking.n_rows
     (('1', '2'), 1000)
     """
-    n_queries = _whole("queries", queries, at_least=1)
-    if n_queries > _MOST_QUERIES:
-        raise MpcError(f"queries must be at most {_MOST_QUERIES:,}, got {queries!r}; draw fewer.")
-    rng = np.random.default_rng(_whole("seed", seed, at_least=0))
+    n_queries = check_count("queries", queries, at_most=_MOST_QUERIES)
+    rng = np.random.default_rng(check_whole("seed", seed))
     columns = _draw(n_queries, rng)
     return Ranking(
         columns,
@@ -101,11 +98,7 @@ def synthetic_truth(epsilon: float) -> float:
     >>> round(synthetic_truth(0.05), 4)
     0.0456
     """
-    if not isinstance(epsilon, Real) or not 0 <= epsilon <= 1:
-        raise MpcError(
-            f"epsilon must be a number from 0 to 1, as the scores lie in [0, 1], got {epsilon!r}; "
-            "give a threshold in that range."
-        )
+    check_number("epsilon", epsilon, at_least=0, at_most=1, remedy="Scores lie between 0 and 1.")
     gaps, weights = _nodes(float(epsilon))
     share = SHARE_OF_TYPE_1 * (1 - SHARE_OF_TYPE_1)
     slope_1, slope_2 = SLOPES[:, [0]], SLOPES[:, [1]]
@@ -131,31 +124,21 @@ def _draw(n_queries: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
     }
 
 
-def _mean_outcome(slope: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_outcome(slope: Floats, score: Floats) -> Floats:
     return np.where(score < 0.5, slope * score, 1 - (2 - slope) * (1 - score))
 
 
-def _mean_outcome_to(slope: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_outcome_to(slope: Floats, end: Floats) -> Floats:
     """Integrate the mean outcome over scores from 0 to ``end``."""
     low, high = np.clip(end, 0, 0.5), np.clip(end, 0.5, 1)
     upper = (high - 0.5) - (2 - slope) * (0.125 - (1 - high) * (1 - high) / 2)
     return slope * low * low / 2 + upper
 
 
-def _nodes(epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes(epsilon: float) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes for the mean over [0, epsilon]: exact, as both pieces are quadratic."""
     x, w = np.polynomial.legendre.leggauss(3)
     cut = min(epsilon, 0.5)
     below, above = cut * (x + 1) / 2, cut + (epsilon - cut) * (x + 1) / 2
     share_below = cut / epsilon if epsilon > 0 else 1.0
     return np.concatenate([below, above]), np.concatenate([w * share_below, w * (1 - share_below)])
-
-
-def _whole(name: str, value: object, *, at_least: int) -> int:
-    number = as_whole(value)
-    if number is None or number < at_least:
-        raise MpcError(
-            f"{name} must be a whole number of at least {at_least}, got {value!r}; "
-            f"give one, for example {name}={max(at_least, 1)}."
-        )
-    return number

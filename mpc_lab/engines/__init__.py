@@ -1,7 +1,67 @@
 """How a log is walked: in memory, in chunks from files, on a Dask or a Spark cluster.
 
-An engine makes a log ready as a `Source`, whose walks hand every block of whole units to a task and
-add up what the tasks return; kernels, inference and results are the same for all. May import from
-the rooms up to `results`; of the outside world duckdb, dask, pyspark and pyarrow, each when it is
-first used.
+Four protocols lie between rows and sums. An engine fulfils them; whoever sums knows no engine::
+
+    path, frame or Ranking
+        │  opening.open_log             chooses the engine
+        ▼
+    OpenLog    columns and groups are known, rows are not yet walked
+        │  .source(plan)                sorts the rows; what that takes is given back at the end
+        ▼
+    Source     the log, ready to be walked
+        │  .walks(rule)                 one walk for all groups, or one for each
+        ▼
+    Walk       hands every block of whole units to a task, and adds what the tasks return
+        │  .collect .total .exchange    (a log in memory is one part, and needs none of these)
+        ▼
+    Parts      where the rows are: chunks on disk, or partitions on a cluster
+
+                 OpenLog     Source         Walk         Parts
+    memory       InMemory    MemorySource   MemoryWalk
+    duckdb/      DuckLog     PartsSource    PartsWalk    Chunks
+    dask         DaskLog     PartsSource    PartsWalk    DaskParts
+    spark        SparkLog    PartsSource    PartsWalk    SparkParts
+
+`Source` and `Walk` are defined in `pairing.walk`, `Parts` in `parts`, and `OpenLog` here. A *part*
+holds whole units: a chunk or a partition. Tasks travel to the parts, sums come back, and rows stay
+where they are.
+
+May import from the rooms up to `results`; of the outside world duckdb, dask, pyspark and pyarrow,
+each when it is first used.
 """
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpc_lab.engines.progress import Progress
+    from mpc_lab.pairing.walk import Source
+    from mpc_lab.ranking import Known, Ranking
+    from mpc_lab.results.plan import Plan
+
+
+class OpenLog(ABC):
+    """A log of which the columns and groups are known, and the rows not yet walked.
+
+    Attributes
+    ----------
+    known : Known
+        Its columns and groups.
+    ranking : Ranking or None
+        The rows, where they stay in memory.
+    """
+
+    known: Known
+    ranking: Ranking | None = None
+
+    @abstractmethod
+    def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:
+        """Make the log ready for a plan; what that takes is given back at the end."""
+
+    def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
+        """Read the rows into memory, with further columns, for a question that needs them."""
+        raise NotImplementedError

@@ -1,10 +1,11 @@
-"""How much memory an engine may take, and how it is shared out."""
+"""What an engine may use: how much memory, how it is shared out, and which packages."""
 
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from numbers import Integral
 
 from mpc_lab.engines.memory import n_threads
@@ -17,6 +18,11 @@ _LIBRARIES = 4 * 10**8  # what Python and the libraries take before any row is r
 BYTES_OF_A_ROW = 400  # of an audit in memory, its ids and labels included
 _BYTES_IN_A_PAIR = 300
 _FEWEST_ROWS, _MOST_ROWS = 1 << 16, 1 << 20
+_PACKAGES = {
+    "duckdb": ("duckdb",),
+    "dask": ("dask", "distributed"),
+    "spark": ("pyspark",),
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,12 @@ def as_limits(memory: str | int | None) -> Limits:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
         if not match:
             raise MpcError(
-                f'memory takes a size such as "4GB" or a number of bytes, not {memory!r}.'
+                f'memory must be a size such as "4GB" or a number of bytes; got {memory!r}.'
             )
         units = _BINARY if match[3] else _UNITS
         size = int(float(match[1]) * units[match[2].upper()])
     if size < _LEAST:
-        raise MpcError(f'memory must be at least "1GB", but {memory!r} came: allow more.')
+        raise MpcError(f'memory must be at least "1GB"; got {memory!r}.')
     return Limits(size)
 
 
@@ -75,3 +81,13 @@ def _physical_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # a system that does not say
         return 8 * 10**9
+
+
+def need_extra(extra: str, purpose: str) -> None:
+    """Raise if the packages of an extra are not installed; the error names the extra."""
+    absent = [name for name in _PACKAGES[extra] if find_spec(name) is None]
+    if absent:
+        raise MpcError(
+            f"{purpose} needs {' and '.join(absent)}, which is not installed: run "
+            f'pip install "mpc-lab[{extra}]".'
+        )

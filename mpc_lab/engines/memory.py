@@ -1,4 +1,4 @@
-"""Walk a log that is in memory, block by block, on as many threads as there are cores."""
+"""Logs in memory, walked block by block on as many threads as there are cores."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mpc_lab.engines import OpenLog
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.item_sums import ItemSums, sums_of_group
-from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.stopping import FEW_ROWS, stopped_by, waited_for
-from mpc_lab.pairing.walk import Task, added
+from mpc_lab.pairing.items import ItemSums, sum_items
+from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
+from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
+from mpc_lab.pairing.walk import Source, Task, added
+from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
+from mpc_lab.vocabulary import Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.engines.progress import Progress
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.pairing.walk import Logs
+    from mpc_lab.ranking import LogFacts, Ranking
+    from mpc_lab.results.plan import Plan
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -29,8 +39,81 @@ def n_threads() -> int:
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
     if not wanted.isdigit() or int(wanted) < 1:
-        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1, not {wanted!r}.")
+        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1; got {wanted!r}.")
     return int(wanted)
+
+
+class InMemory(OpenLog):
+    """A log that is a `Ranking`."""
+
+    ranking: Ranking
+
+    def __init__(self, ranking: Ranking) -> None:
+        self.ranking = self.known = ranking
+
+    @contextmanager
+    def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
+        """Sort the rows."""
+        yield MemorySource(self.ranking, plan.groups, progress)
+
+
+class MemorySource:
+    """A ranking in memory, its groups to audit, and its log sorted once.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    groups : tuple of str
+    progress : Progress, optional
+    """
+
+    counts_items = True
+
+    def __init__(
+        self, ranking: Ranking, groups: tuple[str, ...], progress: Progress | None = None
+    ) -> None:
+        self.ranking = ranking
+        self.groups = groups
+        self.progress = progress
+        chosen = np.array([ranking.group_index(group) for group in groups], dtype=np.int64)
+        everything = groups == ranking.groups
+        self.masks = ranking.masks if everything else select_groups(ranking.masks, chosen)
+        self.log = sort_rows(ranking, masks=self.masks)
+
+    @property
+    def facts(self) -> LogFacts:
+        """The ranking."""
+        return self.ranking
+
+    def walks(self, rule: Rule) -> Iterator[tuple[Ints, MemoryWalk]]:
+        """Yield the groups, by number, that a walk serves; over all walks, every group once."""
+        if rule.same_for_all_groups:
+            log = self.log
+            if not isinstance(rule, Baseline):
+                scores = rule.scores(self.ranking, self.groups[0])
+                log = sort_rows(self.ranking, scores, self.masks)
+            yield np.arange(len(self.groups)), MemoryWalk(log, self.progress)
+            return
+        for k, group in enumerate(self.groups):
+            yield np.array([k]), MemoryWalk(self._log_of(rule, group), self.progress)
+
+    def together(
+        self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
+    ) -> Result:
+        """Add what the task makes of the whole log."""
+        logs = (
+            (number, groups, walk.log)
+            for number, rule in enumerate(rules)
+            for groups, walk in self.walks(rule)
+        )
+        return start + task(logs)  # type: ignore[operator, no-any-return]
+
+    def _log_of(self, rule: Rule, group: str) -> Log:
+        scores = rule.scores(self.ranking, group)
+        member = self.ranking.member(group)
+        if isinstance(rule, Boosted | Calibrated):
+            return rescore(self.log, scores[self.log.row], member[self.log.row])
+        return sort_rows(self.ranking, scores, member.astype(np.uint64)[None])
 
 
 class MemoryWalk:
@@ -57,13 +140,7 @@ class MemoryWalk:
         """Return the sums over items of each group and mode, one group at a time."""
 
         def task(group: int) -> list[ItemSums]:
-            return sums_of_group(
-                self.log,
-                group,
-                moments.edges[group],
-                float(moments.center[group]),
-                moments.pairs[:, group, -1].tolist(),
-            )
+            return sum_items(self.log, group, moments)
 
         return list(self.spread(task, range(len(moments.center)), "summing over items"))
 

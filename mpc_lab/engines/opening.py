@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import Any
 
+from mpc_lab.engines import OpenLog
 from mpc_lab.engines.limits import as_limits
+from mpc_lab.engines.memory import InMemory
 from mpc_lab.engines.progress import Progress
-from mpc_lab.engines.sources import MemorySource, OpenLog, Source
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, are_paths, find_files
-from mpc_lab.ranking import ColumnNames, Ranking, as_ranking, read_ranking
+from mpc_lab.ranking import ColumnNames, as_ranking, read_ranking
 from mpc_lab.ranking.names import check_named, column_names, drops
 from mpc_lab.scoring import Column
-
-if TYPE_CHECKING:
-    from mpc_lab.ranking import Known
-    from mpc_lab.results.plan import Plan
-
-
-@dataclass(frozen=True)
-class InMemory(OpenLog):
-    """A log that is a `Ranking`."""
-
-    ranking: Ranking
-
-    @property
-    def known(self) -> Known:
-        """The ranking."""
-        return self.ranking
-
-    @contextmanager
-    def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Sort the rows."""
-        yield MemorySource(self.ranking, plan.groups, progress)
 
 
 def open_log(
@@ -76,12 +54,12 @@ def open_log(
                 "or give the path of the files."
             )
     if _comes_from(data, "dask"):
-        from mpc_lab.engines.dask_cluster import DaskLog
+        from mpc_lab.engines.dask import DaskLog
 
         names, drop = _named(columns)
         return DaskLog(data, names, drop=drop)
     if _comes_from(data, "pyspark"):
-        from mpc_lab.engines.spark_cluster import SparkLog
+        from mpc_lab.engines.spark import SparkLog
 
         names, drop = _named(columns)
         return SparkLog(data, names, drop=drop)
@@ -105,7 +83,7 @@ def _open_files(
     if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
         done = progress("reading files", len(files.paths)) if progress else None
         return InMemory(read_ranking(files, names, drop=drop, extra=extra, done=done))
-    from mpc_lab.engines.duck import DuckLog
+    from mpc_lab.engines.duckdb import DuckLog
 
     return DuckLog(files, names, drop=drop, limits=limits, spill=spill)
 

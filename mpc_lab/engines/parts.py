@@ -1,19 +1,37 @@
-"""A part of a log that is never whole in one place, and what a scoring rule makes of it."""
+"""A log in parts: chunks on this disk, or partitions on the machines of a cluster.
+
+A part holds whole units, so that every sum over pairs is a sum over parts. Engines differ in where
+their parts are, and so in how they answer three requests: collect, total and exchange (`Parts`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
+from mpc_lab.pairing.items import exchange_items
 from mpc_lab.pairing.log import Log, rescore, resort
-from mpc_lab.ranking import LogFacts
+from mpc_lab.pairing.walk import PlainWalk, Task
+from mpc_lab.ranking import Facts
+from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule
-from mpc_lab.scoring.calibrated import Steps
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.items import ItemSums
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.pairing.walk import Logs
+    from mpc_lab.ranking import Known
+    from mpc_lab.results.plan import Plan
+    from mpc_lab.scoring.calibrated import Steps
+
+Result = TypeVar("Result")
+Bucket = TypeVar("Bucket")
 
 
 @dataclass(frozen=True)
@@ -35,8 +53,158 @@ class Part:
     names: Masks = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
 
-class Change(Protocol):
-    """Makes of a part the log of a rule; it travels to where the part is."""
+class Parts(Protocol):
+    """All parts of a log, wherever they are. Tasks are functions of a module with arguments bound.
+
+    Attributes
+    ----------
+    same_codes : bool
+        Whether an item has the same code in all parts.
+    buckets : int
+        How many buckets are worth having in an exchange.
+    pairs_at_once : int
+        Pairs whose items can be held in memory, by all workers together.
+    """
+
+    same_codes: bool
+    buckets: int
+    pairs_at_once: int
+
+    def collect(self, task: Callable[[Part], Result], label: str) -> Iterable[Result]:
+        """Return what the task makes of every part, in their order."""
+        ...
+
+    def total(self, task: Callable[[Part], Result], label: str, start: Result) -> Result:
+        """Return the sum of what the task makes of every part; `start` adds nothing."""
+        ...
+
+    def exchange(
+        self,
+        split: Callable[[Part], list[Bucket]],
+        merge: Callable[[list[Bucket]], Result],
+        buckets: int,
+        label: str,
+    ) -> list[Result]:
+        """Split every part into buckets, and return what `merge` makes of each bucket of all."""
+        ...
+
+
+class PartsWalk:
+    """A `Walk` over all parts, rescored as a scoring rule wants."""
+
+    def __init__(self, parts: Parts, rescoring: Rescoring) -> None:
+        self.parts, self.rescoring = parts, rescoring
+
+    def __call__(self, task: Task[Result], label: str) -> Iterator[Result]:
+        """Yield what the task returns for each block, in order."""
+        for results in self.parts.collect(partial(_walk_part, self.rescoring, task), label):
+            yield from results
+
+    def total(self, task: Task[Result], label: str, start: Result) -> Result:
+        """Add what the task returns: first within each part, then over all parts."""
+        return self.parts.total(partial(_add_part, self.rescoring, task, start), label, start)
+
+    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+        """Return the sums over items of each group and mode, by an exchange on items."""
+        at_once = self.parts.pairs_at_once
+        return exchange_items(self._exchange, self.parts.buckets, moments, at_once)
+
+    def _exchange(
+        self,
+        split: Callable[[Log, Masks], list[Bucket]],
+        merge: Callable[[list[Bucket]], Result],
+        buckets: int,
+        label: str,
+    ) -> list[Result]:
+        of_part = partial(_split_part, self.rescoring, split)
+        return self.parts.exchange(of_part, merge, buckets, label)
+
+
+def _walk_part(rescoring: Rescoring, task: Task[Result], part: Part) -> list[Result]:
+    return list(PlainWalk(rescoring(part))(task))
+
+
+def _split_part(
+    rescoring: Rescoring, split: Callable[[Log, Masks], list[Bucket]], part: Part
+) -> list[Bucket]:
+    return split(rescoring(part), part.names)
+
+
+def _add_part(rescoring: Rescoring, task: Task[Result], start: Result, part: Part) -> Result:
+    return PlainWalk(rescoring(part)).total(task, "", start)
+
+
+class PartsSource:
+    """A log in parts, ready to be walked.
+
+    Parameters
+    ----------
+    parts : Parts
+    groups : tuple of str
+    facts : Facts
+    fit : callable
+        Fits the rule ``calibrated``: for each group the step functions inside and outside it.
+        Called once, when a rule first needs it.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        groups: tuple[str, ...],
+        facts: Facts,
+        fit: Callable[[], list[tuple[Steps, Steps]]],
+    ) -> None:
+        self.parts, self.groups, self.facts = parts, groups, facts
+        self.counts_items = parts.same_codes
+        self._fit = fit
+        self._fits: list[tuple[Steps, Steps]] = []
+
+    def walks(self, rule: Rule) -> Iterator[tuple[Ints, PartsWalk]]:
+        """Yield the groups, by number, that a walk serves; over all walks, every group once."""
+        for groups, rescoring in self._rescorings(rule):
+            yield groups, PartsWalk(self.parts, rescoring)
+
+    def together(
+        self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
+    ) -> Result:
+        """Add what the task makes of the logs of all rules, part by part."""
+        every = [
+            (number, groups, rescoring)
+            for number, rule in enumerate(rules)
+            for groups, rescoring in self._rescorings(rule)
+        ]
+        return self.parts.total(partial(_apply_to_all, every, task), label, start)
+
+    def _rescorings(self, rule: Rule) -> Iterator[tuple[Ints, Rescoring]]:
+        """Yield groups, by number, and what makes the log that serves them."""
+        every = np.arange(len(self.groups))
+        if isinstance(rule, Baseline):
+            yield every, _AsLogged()
+        elif isinstance(rule, Column):
+            yield every, _ByColumn(str(rule.name))
+        elif isinstance(rule, Boosted):
+            alpha = rule.alpha_in(self.facts)
+            for group in every.tolist():
+                yield np.array([group]), _Moved(rule.label, group, alpha)
+        elif isinstance(rule, Calibrated):
+            self._fits = self._fits or self._fit()
+            for group in every.tolist():
+                yield np.array([group]), _Fitted(group, *self._fits[group])
+        else:
+            raise MpcError(
+                f"The scoring rule {rule.label!r} needs all rows in memory: write its scores into "
+                "a column of the log and pass mpc.Column."
+            )
+
+
+def _apply_to_all(
+    every: list[tuple[int, Ints, Rescoring]], task: Callable[[Logs], Result], part: Part
+) -> Result:
+    return task((number, groups, rescoring(part)) for number, groups, rescoring in every)
+
+
+class Rescoring(Protocol):
+    """Makes of a part the log of a scoring rule; it travels to where the part is."""
 
     def __call__(self, part: Part) -> Log:
         """Return the log of the rule."""
@@ -66,7 +234,7 @@ class _Moved:
     alpha: float
 
     def __call__(self, part: Part) -> Log:
-        member = member_of(part.log, self.group)
+        member = find_members(part.log.masks, self.group)
         score = np.where(member, part.log.score + self.alpha, part.log.score)
         if not np.isfinite(score).all():
             raise MpcError(
@@ -85,52 +253,82 @@ class _Fitted:
     outside: Steps
 
     def __call__(self, part: Part) -> Log:
-        member = member_of(part.log, self.group)
+        member = find_members(part.log.masks, self.group)
         score = np.where(member, self.inside(part.log.score), self.outside(part.log.score))
         return rescore(part.log, score, member)
 
 
-class Fits(Protocol):
-    """Finds the step functions of the rule ``calibrated``."""
-
-    def __call__(self, group: int) -> tuple[Steps, Steps]:
-        """Return the fit inside a group and the fit outside it."""
-        ...
-
-
-def member_of(log: Log, group: int) -> Flags:
-    """Return which rows of a log are in a group."""
+def find_members(masks: Sequence[Any] | Masks, group: int) -> Flags:
+    """Return which rows are in a group, from the words of their masks."""
     bit = np.uint64(1) << np.uint64(group % 64)
-    return np.asarray(log.masks[group // 64] & bit != 0)
+    return np.asarray(masks[group // 64] & bit != 0)
 
 
-def changes(
-    rule: Rule, n_groups: int, facts: LogFacts, fits: Fits
-) -> Iterator[tuple[Ints, Change]]:
-    """Yield the groups, by number, and what makes the log that serves them."""
-    if isinstance(rule, Baseline):
-        yield np.arange(n_groups), _AsLogged()
-    elif isinstance(rule, Column):
-        yield np.arange(n_groups), _ByColumn(str(rule.name))
-    elif isinstance(rule, Boosted):
-        for group in range(n_groups):
-            yield np.array([group]), _Moved(rule.label, group, rule.alpha_in(facts))
-    elif isinstance(rule, Calibrated):
-        for group in range(n_groups):
-            yield np.array([group]), _Fitted(group, *fits(group))
-    else:
-        raise MpcError(
-            f"The scoring rule {rule.label!r} needs all rows in memory: write its scores into a "
-            "column of the log and pass mpc.Column."
-        )
+def count_rows(known: Known, parts: Parts, plan: Plan, **counts: int) -> Facts:
+    """Add counts to what is known of a log, and the spread of scores where a rule asks for it."""
+    facts = Facts(known.columns, known.groups, **counts)
+    if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
+        facts = replace(facts, score_std=_score_std(parts, facts.n_rows))
+    return facts
 
 
-def changes_of_all(
-    rules: Sequence[Rule], n_groups: int, facts: LogFacts, fits: Fits
-) -> list[tuple[int, Ints, Change]]:
-    """Return the number of each rule, the groups served, and what makes their log."""
-    return [
-        (number, groups, change)
-        for number, rule in enumerate(rules)
-        for groups, change in changes(rule, n_groups, facts, fits)
-    ]
+def _score_std(parts: Parts, n_rows: int) -> float:
+    """Return the standard deviation of the scores, to the bit that memory finds."""
+    mean = exact_mean(parts.total(_sum_scores, "reading scores", NOTHING), n_rows)
+    squares = parts.total(partial(_sum_squares, mean), "reading scores", NOTHING)
+    return float(np.sqrt(exact_mean(squares, n_rows)))
+
+
+def _sum_scores(part: Part) -> Ints:
+    return exact_sum(part.log.score)
+
+
+def _sum_squares(mean: float, part: Part) -> Ints:
+    return squared_deviations(part.log.score, mean)
+
+
+# ---- sorted rows, cut where a key changes
+
+
+def cut_tables(batches: Iterable[Any], keys: Sequence[str], rows_at_once: int) -> Iterator[Any]:
+    """Join sorted record batches to tables, none of which ends inside a run of one key.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        They come in any size.
+    keys : sequence of str
+        The columns that make the key.
+    rows_at_once : int
+        Rows to wait for before a table is cut off.
+    """
+    import pyarrow as pa
+
+    held: list[Any] = []
+    n_held, enough = 0, rows_at_once
+    for batch in batches:
+        held.append(batch)
+        n_held += batch.num_rows
+        if n_held < enough:
+            continue
+        table = pa.Table.from_batches(held)
+        last = int(find_starts(table, keys)[-1])  # its run may go on in the next batch
+        if last:
+            yield table.slice(0, last)
+            held, n_held = table.slice(last).to_batches(), n_held - last
+        # A run that outgrows a table is looked at again only when it is twice as long.
+        enough = max(rows_at_once, 2 * n_held)
+    if n_held:
+        yield pa.Table.from_batches(held)
+
+
+def find_starts(table: Any, keys: Sequence[str]) -> Ints:
+    """Return the rows that differ from the row above in some key; the first does."""
+    import pyarrow.compute as pc
+
+    fresh = np.zeros(table.num_rows, dtype=np.bool_)
+    fresh[:1] = True
+    for key in keys:
+        column = table.column(key)
+        fresh[1:] |= pc.fill_null(pc.not_equal(column[1:], column[:-1]), True).to_numpy()
+    return np.flatnonzero(fresh)

@@ -1,27 +1,25 @@
 """Explorers of an audit in a notebook: each a set of traits with widgets that follow them.
 
 State apart from view: what is looked at is an ``AuditState``, which needs no browser; widgets show
-it and change it. Charts are those of ``mpc_lab.charts``, drawn in the page without a network; names
-from data are shown as text. May import from ``errors`` to ``charts``; loads ipywidgets when
-``mpc_lab.explorers`` is first used, and Altair, which takes seconds, when a chart is.
+it and change it, and stand in ``controls`` by their names. Charts are those of ``mpc_lab.charts``,
+drawn in the page without a network; names from data are shown as text. May import from ``errors``
+to ``charts``; loads ipywidgets when ``mpc_lab.explorers`` is first used, and Altair, which takes
+seconds, when a chart is drawn.
 """
 
-from typing import TYPE_CHECKING, Any
-
+from mpc_lab.explorers.boost import BoostExplorer
+from mpc_lab.explorers.calibration import CalibrationExplorer
+from mpc_lab.explorers.checks import ChecksExplorer
+from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
-from mpc_lab.explorers.panel import AuditExplorer
+from mpc_lab.explorers.groups import GroupsExplorer
+from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.pairs import PairsExplorer
+from mpc_lab.explorers.problems import readable
+from mpc_lab.explorers.rivals import RivalsExplorer
+from mpc_lab.explorers.start_panel import start
 from mpc_lab.explorers.state import AuditState
-
-if TYPE_CHECKING:
-    from mpc_lab.explorers.tabs import BoostExplorer as BoostExplorer
-    from mpc_lab.explorers.tabs import CalibrationExplorer as CalibrationExplorer
-    from mpc_lab.explorers.tabs import ChecksExplorer as ChecksExplorer
-    from mpc_lab.explorers.tabs import EpsilonExplorer as EpsilonExplorer
-    from mpc_lab.explorers.tabs import GroupsExplorer as GroupsExplorer
-    from mpc_lab.explorers.tabs import LiveChart as LiveChart
-    from mpc_lab.explorers.tabs import PairsExplorer as PairsExplorer
-    from mpc_lab.explorers.tabs import RivalsExplorer as RivalsExplorer
-    from mpc_lab.explorers.tabs import start as start
+from mpc_lab.explorers.tabs import AuditExplorer
 
 __all__ = [
     "AuditExplorer",
@@ -35,18 +33,6 @@ __all__ = [
     "LiveChart",
     "PairsExplorer",
     "RivalsExplorer",
+    "readable",
     "start",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'mpc_lab.explorers' has no attribute {name!r}")
-    from mpc_lab.explorers import tabs
-
-    value = globals()[name] = getattr(tabs, name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)

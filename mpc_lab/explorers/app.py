@@ -11,13 +11,15 @@ import importlib.util
 import json
 import os
 import secrets
+import shutil
+import signal
 import socket
 import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.engines.opening import open_log
@@ -25,7 +27,8 @@ from mpc_lab.errors import MpcError
 from mpc_lab.files import find_files
 from mpc_lab.results import load
 from mpc_lab.run import audit
-from mpc_lab.terminal import plain
+from mpc_lab.text import plain
+from mpc_lab.vocabulary import NEEDED_ROLES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _GIVEN = "MPC_LAB_EXPLORE"
 _TEMPLATE = Path(__file__).parent / "voila"
-_NEEDED = ("query", "score", "outcome", "group")
 _NOTEBOOK = {
     "cells": [
         {
@@ -93,11 +95,11 @@ def serve(
             "The app needs Voila, which is not installed; install mpc_lab with its extra 'lab'."
         )
     chosen = _free_port(port)
-    with TemporaryDirectory(prefix="mpc_lab_") as folder:
+    with _own_folder() as folder:
         print(f"Reading {plain(path)} …", flush=True)
-        given = _prepare(path, columns, how or {}, Path(folder))
-        with _environment(_GIVEN, json.dumps(given)):
-            _run(Path(folder), chosen, open_browser)
+        given = _prepare(path, columns, how or {}, folder)
+        with _environment(_GIVEN, json.dumps(given)), _own_handler():
+            _run(folder, chosen, open_browser)
     print("Stopped.", flush=True)
     return 0
 
@@ -120,7 +122,7 @@ def _given_audit(given: dict[str, Any]) -> Audit:
 
 def _asked(given: dict[str, Any]) -> Any:
     """Return the panel that asks for the columns that were not given."""
-    from mpc_lab.explorers.tabs import start
+    from mpc_lab.explorers.start_panel import start
 
     begun = start()
     sheet = find_files(given["log"], **given["how"]).read_all()
@@ -140,7 +142,7 @@ def _prepare(
         load(path)
         return {"audit": str(path.absolute()), "log": None, "columns": {}}
     given = {"audit": None, "log": str(path.absolute()), "columns": columns, "how": how}
-    if any(columns.get(name) is None for name in _NEEDED):
+    if any(columns.get(name) is None for name in NEEDED_ROLES):
         _asked(given)
         return given
     saved = folder / "audit.nc"
@@ -163,6 +165,17 @@ def _free_port(port: int) -> int:
 
 
 @contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Make a folder and remove it, also where a signal comes while it is made."""
+    made = Path(gettempdir(), f"mpc_lab_{secrets.token_hex(8)}")
+    try:
+        made.mkdir(0o700)
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
     before = os.environ.get(name)
     os.environ[name] = value
@@ -172,6 +185,16 @@ def _environment(name: str, value: str) -> Iterator[None]:
         os.environ.pop(name)
         if before is not None:
             os.environ[name] = before
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Take back the signal to end, which Voila takes for itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(folder: Path, port: int, open_browser: bool) -> None:

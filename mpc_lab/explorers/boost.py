@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ipywidgets as widgets
+import numpy as np
 import traitlets
 import xarray as xr
 
-from mpc_lab.charts.boost import draw as boost_chart
-from mpc_lab.charts.boost import mark
-from mpc_lab.charts.words import signed
-from mpc_lab.explorers.boosted import Boosted, needs_two_queries
+from mpc_lab.comparators.base import Case
+from mpc_lab.comparators.calibration import calibration_gap
+from mpc_lab.errors import MpcError
+from mpc_lab.explorers.controls import Note, NumberRow, button, slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Facts, Note, button, slider
-from mpc_lab.explorers.readings import gap
-from mpc_lab.results.wording import number, percent, quoted
+from mpc_lab.explorers.state import gap, level_of
+from mpc_lab.inference.clustered import query_clusters
+from mpc_lab.objective.boosts import Boosts
+from mpc_lab.results.base import need_rows
+from mpc_lab.results.questions.boosts import FairBoost, boost_curve, fair_boost
+from mpc_lab.text import entry, number, percent, quoted
+from mpc_lab.vocabulary import Floats
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
 
 _KEPT = 8
 _STEPS_A_SIDE = 100
+_STEPS_OF_CURVE, _FEWEST_STEPS = 20, 6  # on each side
+_ROWS_FOR_ALL_STEPS = 300_000
 
 
 class BoostExplorer(Explorer):
@@ -59,50 +70,64 @@ class BoostExplorer(Explorer):
 
     def prepare(self) -> None:
         """Start with nothing prepared: the log is sorted when the tab is first shown."""
-        self._prepared: dict[tuple[str, float], Boosted] = {}
+        self._prepared: dict[tuple[str, float], BoostedGroup] = {}
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the α slider, and the way to 0 and to α*."""
         needs_rows(self.audit, "The Boost tab")
         needs_two_queries(self.audit)
         step = _nice(self._boosted().reach / _STEPS_A_SIDE)
         most = step * _STEPS_A_SIDE
         places = max(0, -math.floor(math.log10(step)))
-        self._slider = slider(
+        self.controls["alpha"] = slider(
             "Boost α", self.alpha, -most, most, step, readout_format=f"+.{places}f"
         )
-        self._slider.add_class("mpc-wide-slider")
-        self._slider.observe(self._moved, "value")
-        self._none = button("No boost", "Go to α = 0")
-        self._none.on_click(lambda _: setattr(self, "alpha", 0.0))
-        self._star = button("Go to α*", "Go to the boost at which the gap crosses 0")
-        self._star.on_click(self._go_to_star)
-        return self._slider, self._none, self._star
+        self.controls["alpha"].add_class("mpc-wide-slider")
+        self.controls["alpha"].observe(self._moved, "value")
+        self.controls["no_boost"] = button("No boost", "Go to α = 0")
+        self.controls["no_boost"].on_click(lambda _: setattr(self, "alpha", 0.0))
+        self.controls["to_star"] = button("Go to α*", "Go to the boost at which the gap crosses 0")
+        self.controls["to_star"].on_click(self._go_to_star)
+        return self.controls["alpha"], self.controls["no_boost"], self.controls["to_star"]
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the sentence, the numbers at α, and the curves."""
-        self._chart = LiveChart()
-        self._words, self._facts, self._about = Note(kind="reading"), Facts(), Note()
+        self.controls["chart"] = LiveChart()
+        self.controls["sentence"], self.controls["numbers"], self.controls["note"] = (
+            Note(kind="sentence"),
+            NumberRow(),
+            Note(),
+        )
         self._drawn_for: tuple[str, float] | None = None
-        return self._words, self._facts, self._about, self._chart
+        return (
+            self.controls["sentence"],
+            self.controls["numbers"],
+            self.controls["note"],
+            self.controls["chart"],
+        )
 
     def draw(self) -> None:
         """Measure the boost and mark it; follow the whole range when the group is another."""
+        from mpc_lab.charts.boost import draw as boost_chart
+        from mpc_lab.charts.boost import mark
+
         boosted = self._boosted()
         now = boosted.at(self.alpha)
-        with self._chart.hold_sync():
+        with self.controls["chart"].hold_sync():
             if self._drawn_for != self._place():
-                self._about.text = "Following the group along its boosts …"
-                self._chart.show(boost_chart(self.audit, boosted.curve, boosted.fair, live=True))
-                self._about.text = ""
+                self.controls["note"].text = "Following the group along its boosts …"
+                self.controls["chart"].show(
+                    boost_chart(self.audit, boosted.curve, boosted.fair, live=True)
+                )
+                self.controls["note"].text = ""
                 self._drawn_for = self._place()
-            self._chart.put(now=mark(now))
-        self._words.text = self._sentence(now)
-        self._facts.show(self._numbers(now))
-        self._slider.value = self.alpha
-        self._none.disabled = self.alpha == 0
+            self.controls["chart"].put(now=mark(now))
+        self.controls["sentence"].text = self._sentence(now)
+        self.controls["numbers"].show(self._numbers(now))
+        self.controls["alpha"].value = self.alpha
+        self.controls["no_boost"].disabled = self.alpha == 0
         star = boosted.fair.alpha
-        self._star.disabled = math.isnan(star) or self.alpha == star
+        self.controls["to_star"].disabled = math.isnan(star) or self.alpha == star
 
     @property
     def selection(self) -> xr.Dataset:
@@ -114,20 +139,20 @@ class BoostExplorer(Explorer):
     def _place(self) -> tuple[str, float]:
         return self.state.group, self.state.epsilon
 
-    def _boosted(self) -> Boosted:
+    def _boosted(self) -> BoostedGroup:
         """Return the group at its threshold, prepared once."""
         place = self._place()
         if place not in self._prepared:
             group, epsilon = place
             same = next((b for (g, _), b in self._prepared.items() if g == group), None)
-            made = Boosted(self.audit, group, epsilon, same.ready if same else None)
+            made = BoostedGroup(self.audit, group, epsilon, same.ready if same else None)
             if len(self._prepared) >= _KEPT:
                 self._prepared.pop(next(iter(self._prepared)))
             self._prepared[place] = made
         return self._prepared[place]
 
     def _sentence(self, now: xr.Dataset) -> str:
-        who, size = quoted(self.state.group), signed(f"{self.alpha:+.4g}")
+        who, size = quoted(self.state.group), entry(self.alpha, "+.4g")
         estimate, low, high = (_one(now, name) for name in ("estimate", "ci_low", "ci_high"))
         start = (
             f"Without a boost of group {who}"
@@ -139,8 +164,8 @@ class BoostExplorer(Explorer):
         reads = "an interval that covers 0" if low <= 0 <= high else "an interval away from 0"
         objective = _objective(now)
         change = _one(now, f"{objective}_change")
-        cost = f"; {objective.upper()} changes by {signed(number(change, 5))}" if self.alpha else ""
-        return f"{start} its gap is {signed(number(estimate, 4))}, with {reads}{cost}."
+        cost = f"; {objective.upper()} changes by {entry(change, 5)}" if self.alpha else ""
+        return f"{start} its gap is {entry(estimate, 4)}, with {reads}{cost}."
 
     def _numbers(self, now: xr.Dataset) -> list[tuple[str, str]]:
         level = percent(float(now.attrs["level"]))
@@ -163,7 +188,10 @@ class BoostExplorer(Explorer):
 
     def _moved(self, change: Any) -> None:
         # A page rounds the slider to its steps; α* between two steps is not moved by that.
-        if abs(change["new"] - self.alpha) > 0.501 * self._slider.step or change["new"] == 0:
+        if (
+            abs(change["new"] - self.alpha) > 0.501 * self.controls["alpha"].step
+            or change["new"] == 0
+        ):
             self.alpha = float(change["new"])
 
     def _go_to_star(self, _button: Any) -> None:
@@ -191,3 +219,88 @@ def _nice(step: float) -> float:
     power = 10.0 ** math.floor(math.log10(step))
     factor = next(k for k in (1, 2, 5, 10) if k * power >= step * 0.999)
     return float(f"{factor * power:.12g}")
+
+
+# ---- one group under boosts, prepared once and asked many times
+
+
+def needs_two_queries(audit: Audit) -> None:
+    """Refuse, in words for a panel, a log that cannot be halved."""
+    ranking = need_rows(audit, "boost_curve")
+    if query_clusters(ranking)[1] < 2:
+        one = "query" if ranking.n_queries < 2 else "unit"
+        raise MpcError(
+            f"This log has one {one}, and the Boost tab needs at least two: it chooses a boost on "
+            "half of them and tries it on the rest."
+        )
+
+
+class BoostedGroup:
+    """A group of an audit at one threshold, ready to be boosted by any α.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group : str
+    epsilon : float
+    ready : Boosts, optional
+        The group prepared before, at whichever threshold.
+    """
+
+    def __init__(
+        self, audit: Audit, group: str, epsilon: float, ready: Boosts | None = None
+    ) -> None:
+        self.audit, self.group, self.epsilon = audit, group, epsilon
+        self.ranking = need_rows(audit, "boost_curve")
+        self.ready = Boosts(self.ranking, group) if ready is None else ready
+        self._tried: dict[float, xr.Dataset] = {}
+
+    @property
+    def reach(self) -> float:
+        """The largest boost of the curve: the standard deviation of all scores."""
+        return self.ranking.score_std
+
+    @cached_property
+    def curve(self) -> xr.Dataset:
+        """Gap and objective along the range; fewer steps on a long log."""
+        share = _ROWS_FOR_ALL_STEPS / max(self.ranking.n_rows, 1)
+        half = int(np.clip(_STEPS_OF_CURVE * share, _FEWEST_STEPS, _STEPS_OF_CURVE))
+        alphas = self.reach * np.arange(-half, half + 1) / half
+        return boost_curve(self.audit, self.group, alphas, self.epsilon, self.ready)
+
+    @cached_property
+    def fair(self) -> FairBoost:
+        """The boost that closes the gap, chosen on half of the queries."""
+        return fair_boost(self.audit, self.group, self.epsilon, self.ready)
+
+    def at(self, alpha: float) -> xr.Dataset:
+        """Return gap, objective, calibration and what moves, at one boost."""
+        if alpha not in self._tried:
+            self._tried[alpha] = self._measured(alpha)
+        return self._tried[alpha]
+
+    @property
+    def tried(self) -> xr.Dataset:
+        """Every boost that was asked for, along ``alpha`` in ascending order."""
+        return xr.concat([self._tried[alpha] for alpha in sorted(self._tried)], "alpha")
+
+    def _measured(self, alpha: float) -> xr.Dataset:
+        found = boost_curve(self.audit, self.group, [alpha], self.epsilon, self.ready)
+        case = Case(
+            self.ranking, self.group, scores=self._scores(alpha), level=level_of(self.audit)
+        )
+        (found_gap,) = calibration_gap(case)
+        _, moved = self.ready.objective(alpha)
+        more = {
+            "calibration_gap": found_gap.estimate,
+            "calibration_gap_low": found_gap.ci_low,
+            "calibration_gap_high": found_gap.ci_high,
+            "places_changed": float(moved.mean()),
+            "share_lists_changed": float((moved > 0).mean()),
+        }
+        return found.assign({name: ("alpha", [value]) for name, value in more.items()})
+
+    def _scores(self, alpha: float) -> Floats:
+        member = self.ranking.member(self.group)
+        return np.asarray(self.ranking.score + np.where(member, alpha, 0.0))

@@ -9,10 +9,9 @@ import ipywidgets as widgets
 import traitlets
 import xarray as xr
 
-from mpc_lab.charts.calibration import calibration
+from mpc_lab.explorers.controls import Note, checkbox, whole_slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Note, checkbox, whole_slider
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -86,26 +85,28 @@ class CalibrationExplorer(Explorer):
         names = xr.DataArray(text(self._segments()), dims="segment", name="segment")
         return xr.concat(parts, dim=names, join="outer", combine_attrs="drop_conflicts")
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the choice of segments and bins."""
         needs_rows(self.audit, _WHAT)
-        self._segment = checkbox("By segment of queries", self.by_segment)
-        self._bins = whole_slider("Bins", self.bins, 2, 100)
-        traitlets.link((self, "by_segment"), (self._segment, "value"))
-        traitlets.link((self, "bins"), (self._bins, "value"))
+        self.controls["by_segment"] = checkbox("By segment of queries", self.by_segment)
+        self.controls["bins"] = whole_slider("Bins", self.bins, 2, 100)
+        traitlets.link((self, "by_segment"), (self.controls["by_segment"], "value"))
+        traitlets.link((self, "bins"), (self.controls["bins"], "value"))
         why = Note()
         if not self._segments():
-            self._segment.disabled = True
+            self.controls["by_segment"].disabled = True
             why.text = "By segment: the ranking has no segments; give segment= to it."
-        return [self._segment, self._bins, why]
+        return [self.controls["by_segment"], self.controls["bins"], why]
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the chart and what it can and cannot show."""
-        self._chart = LiveChart()
-        return [self._chart, Note(_MEANING)]
+        self.controls["chart"] = LiveChart()
+        return [self.controls["chart"], Note(_MEANING)]
 
     def draw(self) -> None:
         """Draw the curves of the group."""
-        self._chart.show(
+        from mpc_lab.charts.calibration import calibration
+
+        self.controls["chart"].show(
             calibration(self.audit, self.group, self.scoring_rule, self.by_segment, bins=self.bins)
         )

@@ -14,19 +14,14 @@ import traitlets
 import xarray as xr
 from numpy.typing import NDArray
 
-from mpc_lab.charts.gap_density import gap_density
-from mpc_lab.charts.ladder import ladder
-from mpc_lab.charts.love import love
-from mpc_lab.charts.placebo import placebo
-from mpc_lab.charts.power import power
-from mpc_lab.charts.theme import AnyChart
 from mpc_lab.errors import near_match
+from mpc_lab.explorers.controls import Note, ProgressRow, button, controls_row, dropdown
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Note, Progress, button, controls_row, dropdown
-from mpc_lab.results.balance import balance
+from mpc_lab.results.questions.balance import balance
 
 if TYPE_CHECKING:
+    from mpc_lab.charts.theme import AnyChart
     from mpc_lab.ranking import Ranking
     from mpc_lab.results import Audit
 
@@ -203,63 +198,71 @@ class ChecksExplorer(Explorer):
 
     # What a person sees -------------------------------------------------------------------------
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the choice of the check."""
-        self._choice = widgets.ToggleButtons(
+        self.controls["check"] = widgets.ToggleButtons(
             options=[(check.name, key) for key, check in CHECKS.items()],
             description="Check",
             value=self.check,
         )
-        self._choice.style.description_width = "initial"
-        self._choice.style.button_width = "auto"
-        self._choice.add_class("mpc-control")
-        self._choice.add_class("mpc-toggles")
-        traitlets.link((self, "check"), (self._choice, "value"))
-        return [self._choice]
+        self.controls["check"].style.description_width = "initial"
+        self.controls["check"].style.button_width = "auto"
+        self.controls["check"].add_class("mpc-control")
+        self.controls["check"].add_class("mpc-toggles")
+        traitlets.link((self, "check"), (self.controls["check"], "value"))
+        return [self.controls["check"]]
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the options of the long checks, and the place of the chart."""
-        self._asks = Note()
-        self._columns = widgets.SelectMultiple(
+        self.controls["question"] = Note()
+        self.controls["covariates"] = widgets.SelectMultiple(
             options=[(str(name), name) for name in self.comparable],
             value=self.covariates,
             description="Columns to compare",
             rows=min(max(len(self.comparable), 2), 6),
         )
-        self._columns.style.description_width = "initial"
-        self._columns.layout.width = "auto"
-        self._columns.add_class("mpc-control")
-        traitlets.link((self, "covariates"), (self._columns, "value"))
-        self._many = dropdown("Placebo groups", self._counts(), self.permutations)
-        self._many.observe(self._placebos_chosen, "value")
-        self._run = button("Run this check")
-        self._run.on_click(self._clicked)
-        self._progress = Progress()
-        self._why = Note()
-        self._chart = LiveChart()
-        options = controls_row(self._columns, self._many, self._run, self._progress, self._why)
-        return [self._asks, options, self._chart]
+        self.controls["covariates"].style.description_width = "initial"
+        self.controls["covariates"].layout.width = "auto"
+        self.controls["covariates"].add_class("mpc-control")
+        traitlets.link((self, "covariates"), (self.controls["covariates"], "value"))
+        self.controls["permutations"] = dropdown(
+            "Placebo groups", self._counts(), self.permutations
+        )
+        self.controls["permutations"].observe(self._placebos_chosen, "value")
+        self.controls["run"] = button("Run this check")
+        self.controls["run"].on_click(self._clicked)
+        self.controls["progress"] = ProgressRow()
+        self.controls["note"] = Note()
+        self.controls["chart"] = LiveChart()
+        options = controls_row(
+            self.controls["covariates"],
+            self.controls["permutations"],
+            self.controls["run"],
+            self.controls["progress"],
+            self.controls["note"],
+        )
+        return [self.controls["question"], options, self.controls["chart"]]
 
     def draw(self) -> None:
         """Show the chart of the check, or the button that runs it."""
         check = CHECKS[self.check]
-        self._asks.text = check.asks
+        self.controls["question"].text = check.asks
         compared = self.check == "balance" and bool(self.comparable)
-        self._columns.layout.display = "" if compared else "none"
-        self._many.layout.display = "" if self.check == "placebo" else "none"
-        if self._many.value != self.permutations:
+        self.controls["covariates"].layout.display = "" if compared else "none"
+        self.controls["permutations"].layout.display = "" if self.check == "placebo" else "none"
+        if self.controls["permutations"].value != self.permutations:
             wanted = self.permutations
             self._filling = True
-            self._many.options = self._counts()
-            self._many.value = wanted
+            self.controls["permutations"].options = self._counts()
+            self.controls["permutations"].value = wanted
             self._filling = False
         found = self.selection
         waiting = check.long and found is None
-        self._run.layout.display = "" if waiting else "none"
-        self._chart.layout.display = "none" if waiting else ""
-        self._why.text = self._reason(waiting)
+        self.controls["run"].layout.display = "" if waiting else "none"
+        self.controls["chart"].layout.display = "none" if waiting else ""
+        self.controls["note"].text = self._reason(waiting)
         if found is not None:
-            self._chart.show(self._drawn(found))
+            self.controls["chart"].show(self._make_chart(found))
 
     def _counts(self) -> list[tuple[str, int]]:
         """Return numbers of placebos to choose from, among them the one that is set."""
@@ -273,7 +276,13 @@ class ChecksExplorer(Explorer):
             return "Columns to compare: the log has no other column; places are compared."
         return ""
 
-    def _drawn(self, found: xr.Dataset) -> AnyChart:
+    def _make_chart(self, found: xr.Dataset) -> AnyChart:
+        from mpc_lab.charts.gap_density import gap_density
+        from mpc_lab.charts.ladder import ladder
+        from mpc_lab.charts.love import love
+        from mpc_lab.charts.placebo import placebo
+        from mpc_lab.charts.power import power
+
         audit: Audit = self.audit
         cell = (self.scoring_rule, self.pairing_mode)
         if self.check == "ladder":
@@ -294,11 +303,11 @@ class ChecksExplorer(Explorer):
     def _clicked(self, _button: Any) -> None:
         """Run a long check, with its progress; what goes wrong is shown in the panel."""
         name = CHECKS[self.check].name
-        self._run.disabled = True
+        self.controls["run"].disabled = True
         try:
-            self._progress.show(f"{name} …", 0, 1)
+            self.controls["progress"].show(f"{name} …", 0, 1)
             self.run(
-                lambda done, total: self._progress.show(
+                lambda done, total: self.controls["progress"].show(
                     f"{done:,} of {total:,} placebo groups", done, total
                 )
             )
@@ -307,14 +316,14 @@ class ChecksExplorer(Explorer):
         else:
             self.redraw()
         finally:
-            self._run.disabled = False
-            self._progress.clear()
+            self.controls["run"].disabled = False
+            self.controls["progress"].clear()
 
 
 def comparable_columns(ranking: Ranking | None) -> list[Any]:
     """Return the columns of a log that balance can compare: numbers, and texts of few kinds.
 
-    Left out are those with a part in the audit, as well as those that are the same in all rows of
+    Left out are those that play a role in the audit, and those that are the same in all rows of
     every query: in a pair, these are equal on both sides.
     """
     if ranking is None:

@@ -10,14 +10,12 @@ import numpy as np
 import traitlets
 import xarray as xr
 
-from mpc_lab.charts.epsilon_curve import epsilon_curve
+from mpc_lab.explorers.controls import Note, NumberRow, button, controls_row
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Facts, Note, button, controls_row
-from mpc_lab.explorers.readings import POWER, gap, point_sentence
+from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
 from mpc_lab.inference.power import mde
-from mpc_lab.results.reading import settings
-from mpc_lab.results.wording import number, percent, quoted
+from mpc_lab.text import NOTHING, entry, number, percent, quoted
 
 # Fades the numbers, and by the style sheet the chart that follows them.
 _STALE = "mpc-stale"
@@ -53,17 +51,19 @@ class EpsilonExplorer(Explorer):
             )
         return tuple(sorted(ends))
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
-        self._chart = LiveChart()
-        self._chart.observe(self._picked, "picked")
-        self._words, self._facts = Note(kind="reading"), Facts()
-        self._range = Note()
-        self._own = button("Go to the headline's ε", "Go to the threshold of the headline")
-        self._own.on_click(self._go_home)
+        self.controls["chart"] = LiveChart()
+        self.controls["chart"].observe(self._picked, "picked")
+        self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
+        self.controls["range_note"] = Note()
+        self.controls["to_headline"] = button(
+            "Go to the headline's ε", "Go to the threshold of the headline"
+        )
+        self.controls["to_headline"].on_click(self._go_home)
         self._drawn_for: tuple[str, ...] | None = None
-        foot = controls_row(self._own, self._range)
-        return self._words, self._facts, self._chart, foot
+        foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
+        return self.controls["sentence"], self.controls["numbers"], self.controls["chart"], foot
 
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
@@ -71,24 +71,26 @@ class EpsilonExplorer(Explorer):
         curve = None
         if cell != self._drawn_for:
             # On a long log the curve takes seconds; the page shows this while it is made.
-            self._words.text = f"Computing the curve of group {quoted(cell[0])} …"
-            self._facts.add_class(_STALE)
+            self.controls["sentence"].text = f"Computing the curve of group {quoted(cell[0])} …"
+            self.controls["numbers"].add_class(_STALE)
+            from mpc_lab.charts.epsilon_curve import epsilon_curve
+
             curve = epsilon_curve(self.audit, *cell, live=True)
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
         # The page draws its own brush; a range that code has set is shaded.
         low, high = self.brush if self.brush and self.brush != self._dragged() else (-1.0, -1.0)
-        self._chart.set(at=float(point["epsilon"]), low=low, high=high)
-        self._words.text = point_sentence(
+        self.controls["chart"].set(at=float(point["epsilon"]), low=low, high=high)
+        self.controls["sentence"].text = point_sentence(
             self.audit, point, self.state.pairing_mode, is_headline=at == own
         )
-        self._facts.show(self._numbers(point))
-        self._own.disabled = not np.isfinite(own) or at == own
+        self.controls["numbers"].show(self._numbers(point))
+        self.controls["to_headline"].disabled = not np.isfinite(own) or at == own
         if curve is not None:
-            self._chart.show(curve)
+            self.controls["chart"].show(curve)
             self._drawn_for = cell
-        self._range.text = self._range_words()
-        self._facts.remove_class(_STALE)
+        self.controls["range_note"].text = self._range_words()
+        self.controls["numbers"].remove_class(_STALE)
 
     @property
     def selection(self) -> xr.Dataset:
@@ -112,18 +114,18 @@ class EpsilonExplorer(Explorer):
         return curve.isel(epsilon=max(below, 0))
 
     def _numbers(self, point: xr.Dataset) -> list[tuple[str, str]]:
-        level = float(settings(self.audit).get("level", 0.95))
+        level = level_of(self.audit)
         names = ("estimate", "ci_low", "ci_high", "std_error", "dof")
         estimate, low, high, error, dof = (float(point[name]) for name in names)
         found = float(mde(np.array(error), np.array(dof), level=level, power=POWER))
-        detectable = f"±{number(found, 4)}" if np.isfinite(found) else "–"
+        detectable = f"±{number(found, 4)}" if np.isfinite(found) else NOTHING
         effective = float(point["n_effective"])
         return [
             ("Threshold ε", f"{float(point['epsilon']):.3g}"),
             (f"Gap ({percent(level)} interval at this ε)", gap(estimate, low, high)),
             ("Pairs", f"{int(point['n_pairs']):,}"),
             ("Queries", f"{int(point['n_queries']):,}"),
-            ("Effective clusters", f"{effective:,.1f}" if np.isfinite(effective) else "–"),
+            ("Effective clusters", entry(effective, ",.1f")),
             (f"Detectable gap ({percent(POWER)} power)", detectable),
         ]
 
@@ -139,7 +141,7 @@ class EpsilonExplorer(Explorer):
         gaps, pairs = held["estimate"].values, held["n_pairs"].values
         known = gaps[np.isfinite(gaps)]
         spread = (
-            f", gaps from {number(float(known.min()), 4)} to {number(float(known.max()), 4)}"
+            f", gaps from {entry(float(known.min()), 4)} to {entry(float(known.max()), 4)}"
             if len(known)
             else ""
         )
@@ -147,10 +149,10 @@ class EpsilonExplorer(Explorer):
         return (
             f"{where}: {count} {noun}, {int(pairs.min()):,} to {int(pairs.max()):,} pairs{spread}. "
             "explorer.selection holds them."
-        ).replace(" -", " \u2212")
+        )
 
     def _dragged(self) -> tuple[float, ...]:
-        return tuple((self._chart.picked.get("brush") or {}).get("epsilon") or ())
+        return tuple((self.controls["chart"].picked.get("brush") or {}).get("epsilon") or ())
 
     def _picked(self, _change: Any) -> None:
         self.brush = self._dragged()

@@ -1,7 +1,11 @@
-"""The base of every tab: its traits, when it draws, and what it shows when drawing fails."""
+"""The base of every tab: its traits and controls, when it draws, and what is shown if that fails.
+
+Below it the controls that all tabs share, and the form of an audit that stays where no kernel is.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,10 +14,24 @@ import ipywidgets as widgets
 import traitlets
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.explorers.pieces import Beacon, ErrorBox, column, controls_row
+from mpc_lab.explorers.controls import (
+    Beacon,
+    ErrorBox,
+    Note,
+    column,
+    controls_row,
+    dropdown,
+    step_slider,
+)
 from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
+from mpc_lab.html import escape
+from mpc_lab.results.summary import slices
+from mpc_lab.results.view import html_view
+from mpc_lab.text import labels, listing
+from mpc_lab.vocabulary import NOT_ESTIMABLE
 
 if TYPE_CHECKING:
+    from mpc_lab.charts.theme import AnyChart
     from mpc_lab.results import Audit
 
 _NO_KERNEL = "The live explorer shows here while its kernel runs."
@@ -23,7 +41,7 @@ class Explorer(CellTraits):
     """A view of an audit in a notebook, with its state as traits.
 
     ``group``, ``scoring_rule``, ``pairing_mode`` and ``epsilon`` are those of `state`, in both
-    directions. A trait of a tab that is tagged ``redraw=True`` draws anew when it changes.
+    directions. A change of a trait that a tab tags ``redraw=True`` draws it again.
 
     Parameters
     ----------
@@ -42,6 +60,9 @@ class Explorer(CellTraits):
         What went wrong in the last drawing; empty when nothing did.
     drawn : int
         How often it was drawn.
+    controls : dict
+        The widgets by their names, once ``widget`` was made: what a person can set, and ``error``,
+        ``sentence``, ``numbers`` or ``chart`` where a tab has them.
     """
 
     title: ClassVar[str] = ""
@@ -66,6 +87,7 @@ class Explorer(CellTraits):
         self.state = AuditState(audit, **shared) if state is None else state
         self._drawn_at: tuple[Any, ...] | None = None
         self._stale, self._made = True, False
+        self.controls: dict[str, Any] = {}
         self._take()
         self.observe(self._give, SHARED)
         self.state.observe(self._settled, "revision")
@@ -82,15 +104,18 @@ class Explorer(CellTraits):
 
     def shared_controls(self) -> Sequence[widgets.Widget]:
         """Return the controls of the shared traits, for a tab that stands alone."""
-        from mpc_lab.explorers.shared import SharedControls
+        return (self._share(self.unused),)
 
-        return (SharedControls(self.state, self.unused).widget,)
+    def _share(self, unused: Mapping[str, str]) -> widgets.Widget:
+        self._shared = SharedControls(self.state, unused)
+        self.controls |= {**self._shared.boxes, "shared_note": self._shared.note}
+        return self._shared.widget
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the controls of this tab alone; called once."""
         return ()
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return what stands below the controls; called once, before the first drawing."""
         return ()
 
@@ -105,10 +130,10 @@ class Explorer(CellTraits):
     @cached_property
     def widget(self) -> widgets.Widget:
         """The widgets, made when first asked for."""
-        self._box = ErrorBox()
+        self.controls["error"] = ErrorBox()
         self._content = column()
         parts = [Beacon(), *self.shared_controls()] if self.alone else []
-        made = column(*parts, self._box, self._content)
+        made = column(*parts, self.controls["error"], self._content)
         made.add_class("mpc-explorer")
         self.observe(self._shown, "visible")
         if self.visible:
@@ -130,23 +155,23 @@ class Explorer(CellTraits):
             self.draw()
         except Exception as error:  # shown to the person, whatever it is
             self.set_trait("error", str(error) or type(error).__name__)
-            self._box.show(error)
+            self.controls["error"].show(error)
         else:
             self.set_trait("error", "")
-            self._box.clear()
+            self.controls["error"].clear()
         self.set_trait("drawn", self.drawn + 1)
 
     def show_error(self, error: Exception) -> None:
         """Show what went wrong outside a drawing, such as behind a button."""
         self.set_trait("error", str(error) or type(error).__name__)
-        self._box.show(error)
+        self.controls["error"].show(error)
 
     def _build(self) -> None:
         if self._made:
             return
-        controls = list(self.controls())
+        controls = list(self.make_controls())
         row = [controls_row(*controls)] if controls else []
-        self._content.children = (*row, *self.view())
+        self._content.children = (*row, *self.make_view())
         self._made = True
 
     def _own_traits(self) -> list[str]:
@@ -182,8 +207,6 @@ class Explorer(CellTraits):
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        from mpc_lab.explorers.static import pictures_html, words_html
-
         # The words are there at once; the pictures, for a page without a kernel, come last.
         display(HTML(words_html(self.audit)))  # type: ignore[no-untyped-call]
         # Where no kernel is, a notebook shows the text in place of the widget.
@@ -199,3 +222,124 @@ def needs_rows(audit: Audit, what: str) -> None:
             f"{what} needs the rows of the log, and this audit holds aggregates only: load it "
             'with mpc.load("a.nc", ranking=ranking) and explore it again.'
         )
+
+
+# ---- the controls that all tabs share
+
+_NAMES = {
+    "group": "Group",
+    "scoring_rule": "Scoring rule",
+    "pairing_mode": "Pairs",
+    "epsilon": "Threshold ε",
+}
+_PLURAL = {"group": "group", "scoring_rule": "scoring rule", "pairing_mode": "kind of pairs"}
+
+
+class SharedControls:
+    """Dropdowns and the ε slider, tied to a state in both directions.
+
+    Parameters
+    ----------
+    state : AuditState
+    unused : mapping of str, optional
+        Names of shared traits that do not apply, each with the reason.
+    """
+
+    def __init__(self, state: AuditState, unused: Mapping[str, str] | None = None) -> None:
+        self.state = state
+        self.note = Note()
+        self._taking = False
+        self.boxes: dict[str, Any] = {}
+        for name in ("group", "scoring_rule", "pairing_mode"):
+            known = getattr(state, f"{name}s")
+            options = list(zip(labels(known), known, strict=True))
+            self.boxes[name] = dropdown(_NAMES[name], options, getattr(state, name))
+            self.boxes[name].observe(self._chosen(name), "value")
+        self.boxes["epsilon"] = step_slider(_NAMES["epsilon"], self._steps(), state.epsilon)
+        self.boxes["epsilon"].observe(self._chosen("epsilon"), "value")
+        self.widget: widgets.Widget = controls_row(*self.boxes.values(), self.note)
+        self.apply(unused or {})
+        state.observe(self._settled, "revision")
+
+    def apply(self, unused: Mapping[str, str]) -> None:
+        """Disable what does not apply, and say why."""
+        reasons: dict[str, list[str]] = {}
+        for name, box in self.boxes.items():
+            single = name in _PLURAL and len(getattr(self.state, f"{name}s")) == 1
+            box.disabled = name in unused or single
+            if box.disabled:
+                why = unused.get(name) or f"the audit has one {_PLURAL[name]}"
+                reasons.setdefault(why, []).append(_NAMES[name])
+        said = "; ".join(f"{listing(names)}: {why}" for why, names in reasons.items())
+        self.note.text = f"{said}." if said else ""
+
+    def _steps(self) -> list[tuple[str, float]]:
+        own = self.state.own_epsilon
+        steps = sorted({*self.state.epsilons, self.state.epsilon})
+        return [(f"{value:.3g}{' (headline)' if value == own else ''}", value) for value in steps]
+
+    def _chosen(self, name: str) -> Any:
+        def choose(change: Any) -> None:
+            if not self._taking:
+                setattr(self.state, name, change["new"])
+
+        return choose
+
+    def _settled(self, _change: Any) -> None:
+        # New options choose the first of them for a moment; the state is not to hear of it.
+        self._taking = True
+        try:
+            for name in _PLURAL:
+                self.boxes[name].value = getattr(self.state, name)
+            slider, steps = self.boxes["epsilon"], self._steps()
+            if list(slider.options) != steps:
+                slider.options = steps
+            slider.value = self.state.epsilon
+        finally:
+            self._taking = False
+
+
+# ---- what stays where no kernel is
+
+# The drawings are images with their SVG inside. A notebook that is not trusted shows them, for
+# there an SVG of the page itself is taken out; no name in one drawing can meet a name in the other;
+# and nothing in them can run.
+_GROUPS_DRAWN = 60
+
+
+def words_html(audit: Audit) -> str:
+    """Return the part of the static form that is there at once: the words and the table."""
+    return _static(html_view(audit))
+
+
+def pictures_html(audit: Audit) -> str:
+    """Return the part of the static form that has to be drawn."""
+    # Altair takes seconds to load, and the words need not wait for it.
+    from mpc_lab.charts.epsilon_curve import epsilon_curve
+    from mpc_lab.charts.forest import forest
+
+    drawn = [_image(forest(audit, limit=_GROUPS_DRAWN))]
+    group = strongest(audit)
+    if group is not None:
+        first = slices(audit)[0]
+        drawn.append(_image(epsilon_curve(audit, group, first.rule, first.mode)))
+    return _static("".join(drawn))
+
+
+def strongest(audit: Audit) -> str | None:
+    """Return the group that the reading names first, None where nothing could be estimated."""
+    estimable = (cell for cell in slices(audit)[0].cells if cell.verdict != NOT_ESTIMABLE)
+    return next((cell.group for cell in estimable), None)
+
+
+def _static(inside: str) -> str:
+    return f'<div class="mpc-static">{inside}</div>'
+
+
+def _image(chart: AnyChart) -> str:
+    from mpc_lab.charts.export import svg
+
+    said = escape(chart.description)
+    inside = base64.b64encode(svg(chart).encode()).decode()
+    style = "display: block; max-width: 100%; height: auto; margin: 0 0 1em;"
+    return f'<img alt="{said}" style="{style}" src="data:image/svg+xml;base64,{inside}">'

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import ipywidgets as widgets
 import xarray as xr
 
-from mpc_lab.charts.forest import forest
+from mpc_lab.explorers.controls import Note, NumberRow
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Facts, Note
-from mpc_lab.explorers.readings import cell_facts, cell_sentence
+from mpc_lab.explorers.state import cell_numbers, cell_sentence
 
 _DRAWN_AT_MOST = 150
 
@@ -32,26 +31,30 @@ class GroupsExplorer(Explorer):
     title: ClassVar[str] = "Groups"
     unused: ClassVar[dict[str, str]] = {"epsilon": "each group stands at its own threshold here"}
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the sentence and numbers of the chosen group, and the forest."""
-        self._chart = LiveChart(titled=False)
-        self._chart.observe(self._picked, "picked")
-        self._words, self._facts = Note(kind="reading"), Facts()
+        self.controls["chart"] = LiveChart(titled=False)
+        self.controls["chart"].observe(self._picked, "picked")
+        self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
         hint = Note("Click a row, or use the list above, to choose a group for all tabs.")
         self._drawn_for: tuple[str, str] | None = None
-        return self._words, self._facts, self._chart, hint
+        return self.controls["sentence"], self.controls["numbers"], self.controls["chart"], hint
 
     def draw(self) -> None:
         """Draw the forest of the rule and mode, and mark the group."""
         cell = self.state.cell
-        self._words.text = cell_sentence(self.audit, cell, self.state.pairing_mode)
-        self._facts.show(cell_facts(self.audit, cell))
+        self.controls["sentence"].text = cell_sentence(self.audit, cell, self.state.pairing_mode)
+        self.controls["numbers"].show(cell_numbers(self.audit, cell))
         wanted = (self.state.scoring_rule, self.state.pairing_mode)
         if wanted != self._drawn_for:
+            from mpc_lab.charts.forest import forest
+
             rule, mode = wanted
-            self._chart.show(forest(self.audit, mode, _DRAWN_AT_MOST, scoring_rule=rule, live=True))
+            self.controls["chart"].show(
+                forest(self.audit, mode, _DRAWN_AT_MOST, scoring_rule=rule, live=True)
+            )
             self._drawn_for = wanted
-        self._chart.set(chosen=self._order().index(self.state.group))
+        self.controls["chart"].set(chosen=self._order().index(self.state.group))
 
     @property
     def selection(self) -> xr.Dataset:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import pandas as pd
 import traitlets
 
-from mpc_lab.charts.theme import AnyChart
-from mpc_lab.explorers.library import send_library
+from mpc_lab.html import chart_library
+
+if TYPE_CHECKING:
+    from mpc_lab.charts.theme import AnyChart
 
 
 class LiveChart(anywidget.AnyWidget):
@@ -170,3 +172,32 @@ def _text(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return value.item()
+
+
+# ---- the chart library, sent to a page once a kernel
+
+# The library announces itself to every chart of the page, those that came before it too.
+_ANNOUNCE = """
+globalThis.__mpcLabVega ??= {};
+globalThis.__mpcLabVega.embed ??= vegaEmbed;
+globalThis.__mpcLabVega.arrived?.();
+export default { render() {} };
+"""
+
+
+class _Library(anywidget.AnyWidget):
+    """Vega, Vega-Lite and Vega-Embed; hidden, and one for all charts of a kernel."""
+
+    def __init__(self, code: str) -> None:
+        self._esm = code
+        super().__init__()
+
+
+_sent: list[_Library] = []
+
+
+def send_library() -> anywidget.AnyWidget:
+    """Send the chart library to the page, unless it is there."""
+    if not _sent or _sent[0].comm is None:
+        _sent[:] = [_Library(chart_library(_ANNOUNCE))]
+    return _sent[0]

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ipywidgets as widgets
 import numpy as np
 import pandas as pd
 import traitlets
 
-from mpc_lab.charts.words import plural
-from mpc_lab.explorers.explorer import Explorer, needs_rows
-from mpc_lab.explorers.listed_pairs import (
-    GROUP_ITEM,
-    OTHER_ITEM,
-    PairBook,
-    around_pair,
-)
-from mpc_lab.explorers.pieces import (
+from mpc_lab.explorers.controls import (
     Note,
     button,
     controls_row,
     plain_frame,
+    plain_table,
     range_slider,
+    shown_cell,
     table,
     text_field,
 )
-from mpc_lab.explorers.plain_table import plain_table, shown_cell
-from mpc_lab.results.wording import quoted
+from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.pairing.pairs import count_side, pair_rows, ranks, reach_of
+from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.text import plural, quoted
+from mpc_lab.vocabulary import MODES, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
 
 MOST_SHOWN = 1_000
+MOST_SEARCHED = 1_000_000
+_AROUND = 8
+GROUP_ITEM, OTHER_ITEM = "item of the group", "other item"
 _HEADERS = {
     "query": "query",
     "item": "item",
     "other_item": "other item",
-    "gap": "score gap",
+    "distance": "score distance",
     "difference": "difference",
     "outcome": "outcome",
     "other_outcome": "other outcome",
@@ -72,8 +76,8 @@ class PairsExplorer(Explorer):
 
     Attributes
     ----------
-    gap_low, gap_high : float
-        Only pairs with a score gap in this range.
+    distance_low, distance_high : float
+        Only pairs whose scores differ by so much.
     query_text : str
         Only pairs of queries that contain this text.
     pair : int
@@ -97,8 +101,8 @@ class PairsExplorer(Explorer):
 
     title: ClassVar[str] = "Pairs"
 
-    gap_low = traitlets.Float(0.0).tag(redraw=True)
-    gap_high = traitlets.Float(math.inf).tag(redraw=True)
+    distance_low = traitlets.Float(0.0).tag(redraw=True)
+    distance_high = traitlets.Float(math.inf).tag(redraw=True)
     query_text = traitlets.Unicode().tag(redraw=True)
     pair = traitlets.Int(-1)
 
@@ -161,10 +165,10 @@ class PairsExplorer(Explorer):
         return self.group, self.scoring_rule, self.pairing_mode, self.epsilon
 
     def _filter(self) -> None:
-        wanted = (*self._cell(), self.gap_low, self.gap_high, self.query_text)
+        wanted = (*self._cell(), self.distance_low, self.distance_high, self.query_text)
         if self._filtered == wanted:
             return
-        numbers = self.book.find(self.gap_low, self.gap_high, self.query_text)
+        numbers = self.book.find(self.distance_low, self.distance_high, self.query_text)
         self._found, self._numbers = len(numbers), numbers[:MOST_SHOWN]
         self._in_table = self.book.frame(self._numbers)
         self._filtered = wanted
@@ -173,61 +177,70 @@ class PairsExplorer(Explorer):
 
     # What a person sees -------------------------------------------------------------------------
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the filters."""
         needs_rows(self.audit, "The table of pairs")
-        self._range = range_slider("Score gap")
-        self._range.observe(self._range_moved, "value")
-        self._text = text_field(
+        self.controls["distance"] = range_slider("Score distance")
+        self.controls["distance"].observe(self._range_moved, "value")
+        self.controls["query_text"] = text_field(
             "Query contains", placeholder="text, then Enter", continuous_update=False
         )
-        traitlets.link((self, "query_text"), (self._text, "value"))
-        self._reason = Note()
-        return [self._range, self._text, self._reason]
+        traitlets.link((self, "query_text"), (self.controls["query_text"], "value"))
+        self.controls["note"] = Note()
+        return [self.controls["distance"], self.controls["query_text"], self.controls["note"]]
 
-    def view(self) -> Sequence[widgets.Widget]:
+    def make_view(self) -> Sequence[widgets.Widget]:
         """Return the table and the place of the ranked list."""
-        self._count = Note()
-        self._table = table(_for_table(self.shown), **_OPTIONS)
-        self._table.observe(self._row_chosen, "selected_rows")
-        self._previous = button("Previous pair", "Choose the pair above in order of score gap")
-        self._next = button("Next pair", "Choose the pair below in order of score gap")
-        self._previous.on_click(lambda _: self._step(-1))
-        self._next.on_click(lambda _: self._step(1))
-        self._list = widgets.HTML()
-        self._hint = Note()
-        steps = controls_row(self._previous, self._next, self._hint)
-        return [self._count, self._table, steps, self._list]
+        self.controls["count"] = Note()
+        self.controls["table"] = table(_for_table(self.shown), **_OPTIONS)
+        self.controls["table"].observe(self._row_chosen, "selected_rows")
+        self.controls["previous"] = button(
+            "Previous pair", "Choose the pair above in order of score distance"
+        )
+        self.controls["next"] = button(
+            "Next pair", "Choose the pair below in order of score distance"
+        )
+        self.controls["previous"].on_click(lambda _: self._step(-1))
+        self.controls["next"].on_click(lambda _: self._step(1))
+        self.controls["ranked_list"] = widgets.HTML()
+        self.controls["hint"] = Note()
+        steps = controls_row(
+            self.controls["previous"], self.controls["next"], self.controls["hint"]
+        )
+        return [self.controls["count"], self.controls["table"], steps, self.controls["ranked_list"]]
 
     def draw(self) -> None:
         """Fill the table with the pairs that pass the filters."""
         self._set_range()
         shown = self.shown
-        self._count.text = count_words(self.found, len(shown), self.book)
-        self._table.update(_for_table(shown), selected_rows=self._chosen(), **_OPTIONS)
+        self.controls["count"].text = count_words(self.found, len(shown), self.book)
+        self.controls["table"].update(_for_table(shown), selected_rows=self._chosen(), **_OPTIONS)
         self._show_list()
 
     def _set_range(self) -> None:
         """Let the slider reach from 0 to the threshold, and keep what was chosen on it."""
         top = float(self.epsilon)
-        largest = float(self.book.gap[-1]) if self.book.searched else 0.0
+        largest = float(self.book.distance[-1]) if self.book.searched else 0.0
         apply = top > 0 and largest > 0
-        self._range.disabled = not apply
+        self.controls["distance"].disabled = not apply
         # A slider with nowhere to go would show numbers that mean nothing.
-        self._range.layout.display = "" if apply else "none"
-        self._text.disabled = not self.book.searched
+        self.controls["distance"].layout.display = "" if apply else "none"
+        self.controls["query_text"].disabled = not self.book.searched
         if not self.book.searched:
-            self._reason.text = "There are no pairs to filter."
+            self.controls["note"].text = "There are no pairs to filter."
         else:
-            self._reason.text = "" if apply else "Score gap: every pair is a tie."
+            self.controls["note"].text = "" if apply else "Score distance: every pair is a tie."
         if not apply:
             return
         self._following = True
         try:
-            low, high = min(self.gap_low, top), min(self.gap_high, top)
-            self._range.min, self._range.max = min(self._range.min, 0.0), max(top, 0.0)
-            self._range.min, self._range.step = 0.0, top / _STEPS
-            self._range.value = (low, max(low, high))
+            low, high = min(self.distance_low, top), min(self.distance_high, top)
+            self.controls["distance"].min, self.controls["distance"].max = (
+                min(self.controls["distance"].min, 0.0),
+                max(top, 0.0),
+            )
+            self.controls["distance"].min, self.controls["distance"].step = 0.0, top / _STEPS
+            self.controls["distance"].value = (low, max(low, high))
         finally:
             self._following = False
 
@@ -236,8 +249,8 @@ class PairsExplorer(Explorer):
             return
         low, high = change["new"]
         # At its end the slider bounds nothing, so that a larger threshold shows all again.
-        self.gap_high = math.inf if high >= self._range.max else high
-        self.gap_low = low
+        self.distance_high = math.inf if high >= self.controls["distance"].max else high
+        self.distance_low = low
 
     def _row_chosen(self, change: Any) -> None:
         rows = change["new"]
@@ -251,30 +264,30 @@ class PairsExplorer(Explorer):
     def _show_list(self, _change: Any = None) -> None:
         if not self._made_view():
             return
-        if list(self._table.selected_rows) != self._chosen():
-            self._table.selected_rows = self._chosen()
+        if list(self.controls["table"].selected_rows) != self._chosen():
+            self.controls["table"].selected_rows = self._chosen()
         count = len(self.shown)
-        self._previous.disabled = self.pair <= 0
-        self._next.disabled = count == 0 or self.pair >= count - 1
+        self.controls["previous"].disabled = self.pair <= 0
+        self.controls["next"].disabled = count == 0 or self.pair >= count - 1
         ranked = self.ranked_list
         if ranked is None:
-            self._hint.text = "Choose a row to see its ranked list." if count else ""
-            self._list.value = ""
+            self.controls["hint"].text = "Choose a row to see its ranked list." if count else ""
+            self.controls["ranked_list"].value = ""
             return
-        self._hint.text = f"Pair {self.pair + 1:,} of {count:,}, the closest first."
-        self._list.value = list_html(ranked, self.selection, self.group)
+        self.controls["hint"].text = f"Pair {self.pair + 1:,} of {count:,}, the closest first."
+        self.controls["ranked_list"].value = list_html(ranked, self.selection, self.group)
 
     def _chosen(self) -> list[int]:
         return [] if self.pair < 0 else [self.pair]
 
     def _made_view(self) -> bool:
-        return hasattr(self, "_list")
+        return "ranked_list" in self.controls
 
 
 def count_words(found: int, shown: int, book: PairBook) -> str:
     """Say how many pairs there are, how many pass the filters, and how many are in the table."""
     if not book.total:
-        return "There is no pair with so small a score gap: choose a larger threshold ε."
+        return "There is no pair with so small a score distance: choose a larger threshold ε."
     total = plural(book.total, "pair")
     if not found:
         return f"None of {total} passes the filters."
@@ -340,3 +353,124 @@ def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
             values = values.astype(int) if whole else values.map(lambda x: float(f"{x:.4g}"))
         made[header] = values
     return plain_frame(made)
+
+
+# ---- the pairs of one cell, and the ranked lists they stand in; no widget below
+
+
+class PairBook:
+    """The pairs of one cell up to a threshold, the closest first.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group, scoring_rule, pairing_mode : str
+        The cell.
+    epsilon : float
+        The largest distance between the scores of a pair.
+
+    Attributes
+    ----------
+    total : int
+        Pairs up to the threshold.
+    searched : int
+        How many of them, the closest, can be looked through; all but for very long lists.
+    distance : float64 array
+        Of the searched pairs, ascending.
+    """
+
+    def __init__(
+        self, audit: Audit, group: str, scoring_rule: str, pairing_mode: str, epsilon: float
+    ) -> None:
+        cell = open_cell(audit, "pairs", group, scoring_rule, pairing_mode)
+        self._cell, self.group = cell, group
+        reach, side = epsilon, MODES[pairing_mode].side
+        self.total = count_side(cell.log, cell.member, side, epsilon)
+        if self.total > MOST_SEARCHED:
+            reach = min(epsilon, reach_of(cell.log, cell.member, side, MOST_SEARCHED))
+        i, j = pair_rows(cell.log, cell.member, side, reach)
+        distance = np.abs(cell.log.score[i] - cell.log.score[j])
+        order = np.lexsort((cell.log.row[j], cell.log.row[i], distance))
+        self._i, self._j, self.distance = i[order], j[order], distance[order]
+        self.searched = len(order)
+
+    @cached_property
+    def _ranks(self) -> Ints:
+        return ranks(self._cell.log, self._cell.ranking, logged=self._cell.logged)
+
+    def find(self, low: float = 0.0, high: float = np.inf, query_text: str = "") -> Ints:
+        """Return the numbers of the pairs at a distance in [low, high] whose query has that text.
+
+        The text is looked for anywhere in the query, upper and lower case alike.
+        """
+        first = int(np.searchsorted(self.distance, low, side="left"))
+        last = int(np.searchsorted(self.distance, high, side="right"))
+        found = np.arange(first, last, dtype=np.int64)
+        wanted = query_text.strip().casefold()
+        if not wanted or not len(found):
+            return found
+        ranking = self._cell.ranking
+        query = ranking.query_code[self._cell.log.row[self._i[found]]]
+        codes, place = np.unique(query, return_inverse=True)
+        labels = ranking.query_labels(codes)
+        fits = np.array([wanted in _label(label).casefold() for label in labels], dtype=np.bool_)
+        return found[fits[place]]
+
+    def frame(self, which: Ints) -> pd.DataFrame:
+        """Return pairs as :meth:`mpc_lab.Audit.pairs` does."""
+        log, ranking = self._cell.log, self._cell.ranking
+        i, j = self._i[which], self._j[which]
+        row_i, row_j = log.row[i], log.row[j]
+        columns: dict[str, Any] = {"query": ranking.query_labels(ranking.query_code[row_i])}
+        if ranking.item_code is not None:
+            columns["item"] = ranking.item_labels(ranking.item_code[row_i])
+            columns["other_item"] = ranking.item_labels(ranking.item_code[row_j])
+        columns |= {
+            "score": log.score[i],
+            "other_score": log.score[j],
+            "distance": self.distance[which],
+        }
+        columns |= {"position": self._ranks[i], "other_position": self._ranks[j]}
+        columns |= {"outcome": log.outcome[i], "other_outcome": log.outcome[j]}
+        return pd.DataFrame({**columns, "difference": log.outcome[i] - log.outcome[j]})
+
+    def ranked_list(self, pair: int) -> pd.DataFrame:
+        """Return the whole ranked list that a pair stands in, the top first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``position``, ``item`` (if items are known), ``score``, ``outcome``, ``in_group``, and
+            ``pair``: which of the two items of the pair the row is, or "".
+        """
+        log, ranking = self._cell.log, self._cell.ranking
+        i, j = int(self._i[pair]), int(self._j[pair])
+        at = int(np.searchsorted(log.starts, i, side="right")) - 1
+        rows = np.arange(log.starts[at], log.starts[at + 1])
+        rows = rows[np.argsort(self._ranks[rows], kind="stable")]
+        columns: dict[str, Any] = {"position": self._ranks[rows]}
+        if ranking.item_code is not None:
+            columns["item"] = ranking.item_labels(ranking.item_code[log.row[rows]])
+        columns |= {"score": log.score[rows], "outcome": log.outcome[rows]}
+        columns["in_group"] = self._cell.member[rows]
+        marks = np.where(rows == i, GROUP_ITEM, np.where(rows == j, OTHER_ITEM, ""))
+        return pd.DataFrame({**columns, "pair": marks})
+
+
+def around_pair(ranked: pd.DataFrame, around: int = _AROUND) -> list[pd.DataFrame]:
+    """Return the parts of a ranked list that are worth showing: some places around both items.
+
+    One part, or two where the items stand far apart.
+    """
+    marked = np.flatnonzero(ranked["pair"].to_numpy() != "")
+    wanted = np.zeros(len(ranked), dtype=np.bool_)
+    for place in marked:
+        wanted[max(0, place - around) : place + around + 1] = True
+    shown = np.flatnonzero(wanted)
+    cuts = np.flatnonzero(np.diff(shown) > 1) + 1
+    return [ranked.iloc[part] for part in np.split(shown, cuts) if len(part)]
+
+
+def _label(label: object) -> str:
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)

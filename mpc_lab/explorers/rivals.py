@@ -11,13 +11,17 @@ import numpy as np
 import traitlets
 import xarray as xr
 
-from mpc_lab.charts.rivals import rivals
-from mpc_lab.charts.words import with_interval
+from mpc_lab.explorers.controls import (
+    Note,
+    ProgressRow,
+    button,
+    controls_row,
+    plain_table,
+    whole_slider,
+)
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.pieces import Note, Progress, button, controls_row, whole_slider
-from mpc_lab.explorers.plain_table import plain_table
-from mpc_lab.results.wording import number
+from mpc_lab.text import NOTHING, number, p_value, with_interval
 
 _WHAT = "The comparison with rival measures"
 _LOGGED = "rivals are measured on the logged scores, beside the headline"
@@ -106,50 +110,62 @@ class RivalsExplorer(Explorer):
 
     # What a person sees -------------------------------------------------------------------------
 
-    def controls(self) -> Sequence[widgets.Widget]:
+    def make_controls(self) -> Sequence[widgets.Widget]:
         """Return the choice of k."""
         needs_rows(self.audit, _WHAT)
-        self._places = whole_slider("Top places of Skew@k", self.k, 1, 100)
-        traitlets.link((self, "k"), (self._places, "value"))
-        return [self._places]
+        self.controls["k"] = whole_slider("Top places of Skew@k", self.k, 1, 100)
+        traitlets.link((self, "k"), (self.controls["k"], "value"))
+        return [self.controls["k"]]
 
-    def view(self) -> Sequence[widgets.Widget]:
-        """Return the reading, the chart, the numbers, and the table of all groups."""
-        self._reading = Note(kind="reading")
-        self._chart = LiveChart()
-        self._numbers = widgets.HTML()
-        self._every = button("Compare all groups", "Set all measures of every group side by side")
-        self._every.on_click(self._clicked)
-        self._progress = Progress()
-        self._all = widgets.HTML()
-        row = controls_row(self._every, self._progress)
-        return [self._reading, self._chart, self._numbers, row, self._all]
+    def make_view(self) -> Sequence[widgets.Widget]:
+        """Return the sentence, the chart, the numbers, and the table of all groups."""
+        self.controls["sentence"] = Note(kind="sentence")
+        self.controls["chart"] = LiveChart()
+        self.controls["measures"] = widgets.HTML()
+        self.controls["compare_all"] = button(
+            "Compare all groups", "Set all measures of every group side by side"
+        )
+        self.controls["compare_all"].on_click(self._clicked)
+        self.controls["progress"] = ProgressRow()
+        self.controls["all_groups"] = widgets.HTML()
+        row = controls_row(self.controls["compare_all"], self.controls["progress"])
+        return [
+            self.controls["sentence"],
+            self.controls["chart"],
+            self.controls["measures"],
+            row,
+            self.controls["all_groups"],
+        ]
 
     def draw(self) -> None:
         """Draw the measures of the group."""
+        from mpc_lab.charts.rivals import rivals
+
         found = self._compared(self.group)
-        self._reading.text = str(self.selection["explanation"].item())
-        self._chart.show(rivals(self.audit, self.group, self.k, found=found))
-        self._numbers.value = measures_html(self.selection)
+        self.controls["sentence"].text = str(self.selection["explanation"].item())
+        self.controls["chart"].show(rivals(self.audit, self.group, self.k, found=found))
+        self.controls["measures"].value = measures_html(self.selection)
         if all((group, self.k) in self._found for group in self.groups):
-            self._all.value = says_html(self.compare_all())
+            self.controls["all_groups"].value = says_html(self.compare_all())
         else:
-            self._all.value = ""
+            self.controls["all_groups"].value = ""
 
     def _clicked(self, _button: Any) -> None:
         """Compare every group, and show what went wrong if it did."""
         count = len(self.groups)
-        self._every.disabled = True
+        self.controls["compare_all"].disabled = True
         try:
             found = self.compare_all(
-                lambda done: self._progress.show(f"{done:,} of {count:,} groups", done, count)
+                lambda done: self.controls["progress"].show(
+                    f"{done:,} of {count:,} groups", done, count
+                )
             )
-            self._all.value = says_html(found)
+            self.controls["all_groups"].value = says_html(found)
         except Exception as error:  # shown to the person, whatever it is
             self.show_error(error)
         finally:
-            self._every.disabled = False
-            self._progress.clear()
+            self.controls["compare_all"].disabled = False
+            self.controls["progress"].clear()
 
 
 def measures_html(found: xr.Dataset) -> str:
@@ -157,13 +173,12 @@ def measures_html(found: xr.Dataset) -> str:
     rows = []
     for measure in found["measure"].values.tolist():
         one = found.sel(measure=measure)
-        p_value = float(one["p_value"])
         rows.append(
             [
                 measure_name(measure),
                 said(one).replace(" ", _KEPT),
                 _numbers(one),
-                _p_words(p_value) if math.isfinite(p_value) else "–",
+                p_value(float(one["p_value"])).replace(" ", _KEPT),
                 _compares(one),
             ]
         )
@@ -175,15 +190,11 @@ def _numbers(one: xr.Dataset) -> str:
     estimate, low, high, null = (
         float(one[name]) for name in ("estimate", "ci_low", "ci_high", "null")
     )
-    words = with_interval(estimate, low, high) if math.isfinite(estimate) else "–"
+    words = with_interval(estimate, low, high) if math.isfinite(estimate) else NOTHING
     if math.isfinite(null) and null:
         words += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
     why = str(one["reason"].item())
     return f"{words}; {why}" if why else words
-
-
-def _p_words(p_value: float) -> str:
-    return f"<{_KEPT}0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _compares(one: xr.Dataset) -> str:

@@ -1,23 +1,24 @@
-"""From a log to an explorer: pick rows, give columns their parts, see what is amiss, run."""
+"""From a log to an explorer: pick rows, give columns their roles, see the problems, run."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
+import narwhals as nw
 import traitlets
 
-from mpc_lab.charts.words import labels, plural
 from mpc_lab.errors import MpcError
-from mpc_lab.explorers.panel import AuditExplorer
-from mpc_lab.explorers.pieces import (
+from mpc_lab.explorers.controls import (
     Beacon,
     ErrorBox,
     Note,
-    Progress,
+    ProgressRow,
     button,
     checkbox,
     column,
@@ -25,44 +26,52 @@ from mpc_lab.explorers.pieces import (
     dropdown,
     text_field,
 )
-from mpc_lab.explorers.sources import (
-    frames_in,
-    notebook_names,
-    read_path,
-    read_upload,
-    without_folder,
-)
-from mpc_lab.explorers.start_html import code_html, preview_html, problems_html
+from mpc_lab.explorers.problems import code_html, preview_html, problems_html
 from mpc_lab.explorers.start_state import StartState, code_of
-from mpc_lab.files import ACCEPTED
-from mpc_lab.files.finding import ENDS
-from mpc_lab.ranking.table import open_table
+from mpc_lab.explorers.tabs import AuditExplorer
+from mpc_lab.files import ACCEPTED, find_files, take_upload
+from mpc_lab.files.kinds import KINDS
+from mpc_lab.ranking.columns import open_table
 from mpc_lab.results import load
-from mpc_lab.results.variables import PAIRING_MODES
-from mpc_lab.results.wording import name as shown_name
-from mpc_lab.results.wording import quoted
 from mpc_lab.scoring import SCORING_RULES
+from mpc_lab.text import labels, plural, quoted
+from mpc_lab.text import name as shown_name
+from mpc_lab.vocabulary import MODES, ROLES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-# What a column is for, in the order in which a person is asked.
-_PARTS = {
-    "query": ("Query", "what a ranked list belongs to"),
-    "item": ("Item", "what was ranked; optional"),
-    "score": ("Score", "the number the list was ranked by"),
-    "outcome": ("Outcome", "what happened: a click, a rating"),
-    "group": ("Group", "labels of the items to audit"),
-    "position": ("Position", "logged place, 1 = top; optional"),
-    "segment": ("Segment", "label of the query; optional"),
-    "unit": ("Unit", "what queries lie in, such as a user; optional"),
-}
-_REQUIRED = ("query", "score", "outcome", "group")
 _LARGE_UPLOAD = "For files above 10 MB give the path instead."
 _OF_TEXT = "Delimiter (such as ; or tab) and encoding are found; give them where that goes wrong."
 _FOUND = "automatic"
 _SEVERAL = "Ctrl or ⌘ for several"
 _FRAME, _FILE, _UPLOAD = "frame", "file", "upload"
+
+
+def frames_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a namespace by name: pandas, polars, pyarrow, what narwhals knows.
+
+    Names that begin with an underscore are left out: IPython keeps its history under them.
+    """
+    return {
+        name: value
+        for name, value in sorted(namespace.items())
+        if not name.startswith("_") and _is_table(value)
+    }
+
+
+def _is_table(value: object) -> bool:
+    if isinstance(value, type):
+        return False
+    found: Any = nw.from_native(value, eager_only=True, pass_through=True)
+    return isinstance(found, nw.DataFrame)
+
+
+def notebook_names() -> dict[str, Any]:
+    """Return what the user of this notebook has named; nothing outside of IPython."""
+    shell = sys.modules.get("IPython")
+    instance = shell.get_ipython() if shell is not None else None
+    return {} if instance is None else dict(instance.user_ns)
 
 
 def start(frame: Any = None) -> Start:
@@ -106,6 +115,9 @@ class Start:
         What was chosen.
     explorer : AuditExplorer or None
         The panel of the last run.
+    controls : dict
+        The widgets by their names, once ``widget`` was made: ``frame``, ``path``, ``run``, one for
+        each role of a column, and so on.
     """
 
     def __init__(
@@ -115,6 +127,7 @@ class Start:
         self.explorer: AuditExplorer | None = None
         self._namespace = namespace
         self._filling = False
+        self.controls: dict[str, Any] = {}
         if frame is not None:
             self.state.use(frame, "The given frame")
 
@@ -133,8 +146,8 @@ class Start:
     @cached_property
     def widget(self) -> widgets.Widget:
         """The widgets, made when first asked for."""
-        self._box = ErrorBox()
-        self._landing = column()
+        self.controls["error"] = ErrorBox()
+        self.controls["explorer"] = column()
         steps = column(
             _heading("1. Rows"),
             self._rows_step(),
@@ -147,7 +160,7 @@ class Start:
         )
         self._fold = widgets.Accordion([steps], titles=("From a log to an audit",))
         self._fold.selected_index = 0
-        made = column(Beacon(), self._fold, self._box, self._landing)
+        made = column(Beacon(), self._fold, self.controls["error"], self.controls["explorer"])
         made.add_class("mpc-explorer")
         self.state.observe(self._refresh, ("uses", "columns"))
         self.state.observe(self._refresh_end, "leave_out")
@@ -157,55 +170,49 @@ class Start:
     # 1. Rows ------------------------------------------------------------------------------------
 
     def _rows_step(self) -> widgets.Widget:
+        box = self.controls
         where = [("a frame in this notebook", _FRAME), ("a file by its path", _FILE)]
-        self._where = dropdown("Rows from", [*where, ("an upload", _UPLOAD)], _FRAME)
-        self._where.observe(self._place_changed, "value")
-        self._frames = dropdown("Frame", [("(none)", "")], "")
-        self._frames.observe(self._frame_chosen, "value")
-        self._again = button("Look again", "List the frames that the notebook has now")
-        self._again.on_click(lambda _: self._list_frames())
-        self._path = text_field("Path", placeholder="folder/log.csv", continuous_update=False)
-        self._path.layout.width = "28em"
-        self._read = button("Read", "Read this file")
-        self._delimiter = text_field("Delimiter", placeholder=_FOUND, continuous_update=False)
-        self._encoding = text_field("Encoding", placeholder=_FOUND, continuous_update=False)
-        for field in (self._delimiter, self._encoding):
+        box["rows_from"] = dropdown("Rows from", [*where, ("an upload", _UPLOAD)], _FRAME)
+        box["rows_from"].observe(self._place_changed, "value")
+        box["frame"] = dropdown("Frame", [("(none)", "")], "")
+        box["frame"].observe(self._frame_chosen, "value")
+        box["look_again"] = button("Look again", "List the frames that the notebook has now")
+        box["look_again"].on_click(lambda _: self._list_frames())
+        box["path"] = text_field("Path", placeholder="folder/log.csv", continuous_update=False)
+        box["path"].layout.width = "28em"
+        box["read"] = button("Read", "Read this file")
+        box["delimiter"] = text_field("Delimiter", placeholder=_FOUND, continuous_update=False)
+        box["encoding"] = text_field("Encoding", placeholder=_FOUND, continuous_update=False)
+        for field in (box["delimiter"], box["encoding"]):
             field.layout.width = "14em"
             field.observe(self._how_changed, "value")
-        self._rows_box = ErrorBox()
-        self._read.on_click(lambda _: self._guarded(self._read_path, self._rows_box))
-        self._upload = widgets.FileUpload(accept=",".join(ENDS), description="Choose a file")
-        self._upload.observe(lambda _: self._guarded(self._read_upload, self._rows_box), "value")
-        self._help = Note()
-        self._said = Note(kind="finding")
-        self._preview = widgets.HTML()
+        box["rows_error"] = ErrorBox()
+        box["read"].on_click(lambda _: self._guarded(self._read_path, box["rows_error"]))
+        box["upload"] = widgets.FileUpload(accept=",".join(KINDS), description="Choose a file")
+        box["upload"].observe(
+            lambda _: self._guarded(self._read_upload, box["rows_error"]), "value"
+        )
+        box["help"] = Note()
+        box["rows"] = Note(kind="finding")
+        box["preview"] = widgets.HTML()
         self._list_frames()
         if not self._frames_known and (self.state.frame is None or self.state.sheet is not None):
-            self._where.value = _FILE
-            self._path.value = self.state.given.get("data", "")
+            box["rows_from"].value = _FILE
+            box["path"].value = self.state.given.get("data", "")
         self._place_changed()
-        row = controls_row(
-            self._where,
-            self._frames,
-            self._again,
-            self._path,
-            self._read,
-            self._upload,
-            self._delimiter,
-            self._encoding,
-            self._help,
-        )
-        return column(row, self._rows_box, self._said, self._preview)
+        asked = ("rows_from", "frame", "look_again", "path", "read", "upload", "delimiter")
+        row = controls_row(*(box[name] for name in (*asked, "encoding", "help")))
+        return column(row, box["rows_error"], box["rows"], box["preview"])
 
     def _place_changed(self, _change: Any = None) -> None:
-        place = self._where.value
-        boxes = {
-            _FRAME: (self._frames, self._again),
-            _FILE: (self._path, self._read, self._delimiter, self._encoding),
-            _UPLOAD: (self._upload, self._delimiter, self._encoding),
+        place = self.controls["rows_from"].value
+        asked = {
+            _FRAME: ("frame", "look_again"),
+            _FILE: ("path", "read", "delimiter", "encoding"),
+            _UPLOAD: ("upload", "delimiter", "encoding"),
         }
-        for box in (one for several in boxes.values() for one in several):
-            box.layout.display = "" if box in boxes[place] else "none"
+        for name in {name for names in asked.values() for name in names}:
+            self.controls[name].layout.display = "" if name in asked[place] else "none"
         helps = {
             _FRAME: ""
             if self._frames_known
@@ -214,84 +221,90 @@ class Start:
             f"audit, .nc. {_OF_TEXT}",
             _UPLOAD: f"{_OF_TEXT} {_LARGE_UPLOAD}",
         }
-        self._help.text = helps[place]
+        self.controls["help"].text = helps[place]
 
     def _list_frames(self) -> None:
+        box = self.controls
         self._frames_known = frames_in(self._namespace())
         named = [
             (f"{shown_name(label)} ({plural(len(open_table(frame)), 'row')})", label)
             for label, frame in self._frames_known.items()
         ]
         own = [label for label, one in self._frames_known.items() if one is self.state.frame]
-        before = self._frames.value or (own[0] if own else "")
+        before = box["frame"].value or (own[0] if own else "")
         self._filling = True
         try:
-            self._frames.options = [("(choose)" if named else "(none)", ""), *named]
-            self._frames.value = before if before in self._frames_known else ""
+            box["frame"].options = [("(choose)" if named else "(none)", ""), *named]
+            box["frame"].value = before if before in self._frames_known else ""
         finally:
             self._filling = False
-        self._frames.disabled = not named
-        if hasattr(self, "_help"):
+        box["frame"].disabled = not named
+        if "help" in box:
             self._place_changed()
 
     def _frame_chosen(self, change: Any) -> None:
         label = change["new"]
         if label and not self._filling:
             frame = self._frames_known[label]
-            self._guarded(lambda: self.state.use(frame, str(label)), self._rows_box)
+            self._guarded(lambda: self.state.use(frame, str(label)), self.controls["rows_error"])
 
     def _read_path(self) -> None:
-        path = self._path.value.strip().strip("\"'")
+        path = self.controls["path"].value.strip().strip("\"'")
         if Path(path).suffix.lower() == ".nc":
             self._land(load(Path(path).expanduser()))
             return
         how = self._how()
-        self.state.use(read_path(path, **how), Path(path).name, {"data": path, **how})
+        made = find_files(path, **how).read_all()
+        self.state.use(made, Path(path).name, {"data": path, **how})
 
     def _read_upload(self) -> None:
-        for given in self._upload.value:
+        for given in self.controls["upload"].value:
             name, how = given["name"], self._how()
-            made = read_upload(name, given["content"], **how)
+            made = take_upload(name, given["content"], **how).read_all()
             self.state.use(made, name, {"data": name, **how})
 
     def _how(self) -> dict[str, str]:
         """Return how text is to be read, as far as a person said it."""
-        sep = self._delimiter.value
-        how = {"sep": sep.strip() or sep, "encoding": self._encoding.value.strip()}
+        sep = self.controls["delimiter"].value
+        how = {"sep": sep.strip() or sep, "encoding": self.controls["encoding"].value.strip()}
         return {name: value for name, value in how.items() if value}
 
     def _how_changed(self, _change: Any = None) -> None:
         """Read an upload again, for which there is no button."""
-        if self._where.value == _UPLOAD:
-            self._guarded(self._read_upload, self._rows_box)
+        if self.controls["rows_from"].value == _UPLOAD:
+            self._guarded(self._read_upload, self.controls["rows_error"])
 
     # 2. Columns ---------------------------------------------------------------------------------
 
     def _columns_step(self) -> widgets.Widget:
-        self._parts: dict[str, Any] = {}
         self._choices: dict[str, list[Any]] = {}
         cells = []
-        for role, (label, meaning) in _PARTS.items():
-            self._parts[role] = dropdown(label, [("(none)", 0)], 0)
-            self._parts[role].observe(self._part_chosen(role), "value")
-            cells.append(_cell(self._parts[role], meaning))
-            if role == "group":
-                self._sep = text_field("Separator", placeholder="none", continuous_update=False)
-                self._sep.observe(self._sep_chosen, "value")
-                self._sep_why = Note("parts several labels in one text, such as |")
-                cells.append(_cell(self._sep, self._sep_why))
+        for role in ROLES.values():
+            box = self.controls[role.name] = dropdown(role.label, [("(none)", 0)], 0)
+            box.observe(self._role_chosen(role.name), "value")
+            cells.append(_cell(box, role.hint + ("" if role.is_needed else "; optional")))
+            if role.name == "group":
+                self.controls["group_sep"] = text_field(
+                    "Separator", placeholder="none", continuous_update=False
+                )
+                self.controls["group_sep"].observe(self._sep_chosen, "value")
+                self.controls["group_sep_note"] = Note(
+                    "separates several labels in one text, such as |"
+                )
+                cells.append(_cell(self.controls["group_sep"], self.controls["group_sep_note"]))
         grid = widgets.Box(cells)
         grid.add_class("mpc-grid")
         return grid
 
-    def _fill_parts(self) -> None:
-        """Offer the columns of the table, and show the ones that have a part."""
+    def _fill_roles(self) -> None:
+        """Offer the columns of the table, and show the ones that play a role."""
         names = [] if self.state.frame is None else list(open_table(self.state.frame).columns)
         shown = labels(names)
         self._filling = True
         try:
-            for role, box in self._parts.items():
-                first = "(choose)" if role in _REQUIRED else "(none)"
+            for role in ROLES:
+                box = self.controls[role]
+                first = "(choose)" if ROLES[role].is_needed else "(none)"
                 offered: list[tuple[str, Any]] = list(zip(shown, names, strict=True))
                 chosen = self.state.columns[role]
                 if role == "group":
@@ -301,13 +314,13 @@ class Start:
                 box.options = [(label, place) for place, label in enumerate(words)]
                 box.value = self._choices[role].index(chosen)
                 box.disabled = not names
-            self._sep.value = self.state.columns["group_sep"] or ""
+            self.controls["group_sep"].value = self.state.columns["group_sep"] or ""
             listed = isinstance(self.state.columns["group"], list)
-            self._sep.disabled = not names or listed
-            self._sep_why.text = (
+            self.controls["group_sep"].disabled = not names or listed
+            self.controls["group_sep_note"].text = (
                 "Separator: boolean columns are groups themselves"
                 if listed
-                else "parts several labels in one text, such as |"
+                else "separates several labels in one text, such as |"
             )
         finally:
             self._filling = False
@@ -324,7 +337,7 @@ class Start:
         words = [f"boolean columns: {', '.join(map(shown_name, one))}" for one in sets]
         return list(zip(labels(words), sets, strict=True))
 
-    def _part_chosen(self, role: str) -> Callable[[Any], None]:
+    def _role_chosen(self, role: str) -> Callable[[Any], None]:
         def choose(change: Any) -> None:
             if not self._filling and change["new"] is not None:
                 picked = self._choices[role][change["new"]]
@@ -339,49 +352,62 @@ class Start:
     # 3. Problems --------------------------------------------------------------------------------
 
     def _problems_step(self) -> widgets.Widget:
-        self._list = widgets.HTML()
-        self._leave = checkbox(
+        box = self.controls
+        box["problems"] = widgets.HTML()
+        box["leave_out"] = checkbox(
             "Leave out rows with a missing, unreadable or infinite value", self.state.leave_out
         )
-        self._leave.layout.width = "auto"
-        traitlets.link((self.state, "leave_out"), (self._leave, "value"))
-        self._leave_why = Note()
-        return column(self._list, controls_row(self._leave, self._leave_why))
+        box["leave_out"].layout.width = "auto"
+        traitlets.link((self.state, "leave_out"), (box["leave_out"], "value"))
+        box["leave_out_note"] = Note()
+        return column(
+            box["problems"],
+            controls_row(box["leave_out"], box["leave_out_note"]),
+        )
 
     def _show_problems(self) -> None:
+        box = self.controls
         if self.state.frame is None:
-            self._list.value = ""
-            self._leave.disabled, self._leave_why.text = True, "Choose the rows first."
+            box["problems"].value = ""
+            box["leave_out"].disabled, box["leave_out_note"].text = (
+                True,
+                "Choose the rows first.",
+            )
             return
         problems = self.state.problems
-        self._list.value = problems_html(
+        box["problems"].value = problems_html(
             problems, self.state.as_written, self.state.columns, leave_out=self.state.leave_out
         )
         some = any(one.kind == "drop" for one in problems)
-        self._leave.disabled = not some and not self.state.leave_out
-        self._leave_why.text = "" if some else "There is no such row."
+        box["leave_out"].disabled = not some and not self.state.leave_out
+        box["leave_out_note"].text = "" if some else "There is no such row."
 
     # 4. Run -------------------------------------------------------------------------------------
 
     def _run_step(self) -> widgets.Widget:
-        self._rules = _several("Scoring rules", SCORING_RULES, self.state.scoring_rules)
-        self._modes = _several("Pairs", PAIRING_MODES, self.state.pairing_modes)
-        self._tolerance = text_field("Tolerance", placeholder="none", continuous_update=False)
-        self._rules.observe(self._option("scoring_rules", self._rules), "value")
-        self._modes.observe(self._option("pairing_modes", self._modes), "value")
-        self._tolerance.observe(self._tolerance_chosen, "value")
-        self._run = button("Run the audit", button_style="primary")
-        self._run.on_click(lambda _: self._guarded(self._clicked))
-        self._why = Note()
-        self._progress = Progress()
-        self._code = widgets.HTML()
+        box = self.controls
+        box["scoring_rules"] = _several("Scoring rules", SCORING_RULES, self.state.scoring_rules)
+        box["pairing_modes"] = _several("Pairs", tuple(MODES), self.state.pairing_modes)
+        box["tolerance"] = text_field("Tolerance", placeholder="none", continuous_update=False)
+        box["scoring_rules"].observe(self._option("scoring_rules", box["scoring_rules"]), "value")
+        box["pairing_modes"].observe(self._option("pairing_modes", box["pairing_modes"]), "value")
+        box["tolerance"].observe(self._tolerance_chosen, "value")
+        box["run"] = button("Run the audit", button_style="primary")
+        box["run"].on_click(lambda _: self._guarded(self._clicked))
+        box["note"] = Note()
+        box["progress"] = ProgressRow()
+        box["code"] = widgets.HTML()
         options = controls_row(
-            _cell(self._rules, _SEVERAL),
-            _cell(self._modes, _SEVERAL),
-            _cell(self._tolerance, "in units of the outcome; optional"),
+            _cell(box["scoring_rules"], _SEVERAL),
+            _cell(box["pairing_modes"], _SEVERAL),
+            _cell(box["tolerance"], "in units of the outcome; optional"),
         )
         options.layout.align_items = "flex-start"
-        return column(options, controls_row(self._run, self._why, self._progress), self._code)
+        return column(
+            options,
+            controls_row(box["run"], box["note"], box["progress"]),
+            box["code"],
+        )
 
     def _option(self, trait: str, box: Any) -> Callable[[Any], None]:
         def choose(change: Any) -> None:
@@ -415,21 +441,23 @@ class Start:
         self._guarded(take)
 
     def _clicked(self) -> None:
-        self._run.disabled = True
+        self.controls["run"].disabled = True
         try:
-            self._progress.show("reading the log; a first run compiles for some 20 s", 0, 1)
+            self.controls["progress"].show(
+                "reading the log; a first run compiles for some 20 s", 0, 1
+            )
             self.run()
         finally:
-            self._progress.clear()
+            self.controls["progress"].clear()
             self._refresh_end()
 
     def _told(self, label: str, done: int, total: int) -> None:
-        self._progress.show(label, done, total)
+        self.controls["progress"].show(label, done, total)
 
     def _land(self, made: Audit) -> None:
         explorer = AuditExplorer(made)
         if "widget" in self.__dict__:
-            self._landing.children = (explorer.widget,)
+            self.controls["explorer"].children = (explorer.widget,)
             self._fold.selected_index = None
         self.explorer = explorer
 
@@ -437,41 +465,41 @@ class Start:
 
     def _refresh(self, _change: Any = None) -> None:
         if self.state.frame is None:
-            self._said.text, self._preview.value = "", ""
+            self.controls["rows"].text, self.controls["preview"].value = "", ""
         else:
             table = open_table(self.state.frame)
             size = f"{plural(len(table), 'row')}, {plural(len(table.columns), 'column')}"
             said = [f"{shown_name(self.state.source)}: {size}."]
             if self.state.sheet is not None:
-                files = self.state.sheet.files
-                said += [without_folder(note, files.paths[0]) for note in self.state.sheet.notes]
-            self._said.text = " ".join(said)
-            self._preview.value = preview_html(self.state.as_written)
-        self._fill_parts()
+                folder = os.path.join(os.path.dirname(self.state.sheet.files.paths[0]), "")
+                said += [note.replace(folder, "") for note in self.state.sheet.notes]
+            self.controls["rows"].text = " ".join(said)
+            self.controls["preview"].value = preview_html(self.state.as_written)
+        self._fill_roles()
         self._refresh_end()
 
     def _refresh_end(self, _change: Any = None) -> None:
         self._show_problems()
-        self._run.disabled = not self.state.ready
+        self.controls["run"].disabled = not self.state.ready
         if self.state.ready:
-            self._why.text = ""
+            self.controls["note"].text = ""
         elif self.state.frame is None:
-            self._why.text = "Choose the rows first."
+            self.controls["note"].text = "Choose the rows first."
         else:
-            self._why.text = "The problems above stand in the way."
+            self.controls["note"].text = "The problems above stand in the way."
         self._show_code()
 
     def _show_code(self) -> None:
         known = self.state.frame is not None
-        named = self._frames.value if self._where.value == _FRAME else ""
+        named = self.controls["frame"].value if self.controls["rows_from"].value == _FRAME else ""
         name = named if named and named.isidentifier() else "log"
-        self._code.value = code_html(code_of(self.state, name)) if known else ""
+        self.controls["code"].value = code_html(code_of(self.state, name)) if known else ""
 
     def _guarded(self, work: Callable[[], None], box: ErrorBox | None = None) -> None:
         """Do something; what goes wrong is shown where it was asked for, and choices stay."""
-        self._rows_box.clear()
-        self._box.clear()
-        shown = self._box if box is None else box
+        self.controls["rows_error"].clear()
+        self.controls["error"].clear()
+        shown = self.controls["error"] if box is None else box
         try:
             work()
         except traitlets.TraitError as error:

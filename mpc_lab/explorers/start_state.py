@@ -9,21 +9,21 @@ import traitlets
 
 from mpc_lab.engines.progress import progress_told_to
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.explorers.problems import NUMBERS, Problem, can_run, find_problems, readable
+from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet
 from mpc_lab.ranking import Ranking
-from mpc_lab.ranking.guessing import ROLES, guess_columns, guess_separator
-from mpc_lab.ranking.table import Frame, open_table
-from mpc_lab.results.variables import PAIRING_MODES
+from mpc_lab.ranking.columns import Frame, open_table
+from mpc_lab.ranking.guessing import GUESSED, guess_columns, guess_separator
 from mpc_lab.run import audit
 from mpc_lab.scoring import SCORING_RULES
+from mpc_lab.vocabulary import MODES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
 class StartState(traitlets.HasTraits):
-    """A table, the parts of its columns, and the options of the audit to come.
+    """A table, the roles of its columns, and the options of the audit to come.
 
     Attributes
     ----------
@@ -72,11 +72,13 @@ class StartState(traitlets.HasTraits):
         self.given: dict[str, str] = {}
         self._by_hand: set[str] = set()
         self._looked_at: tuple[Any, ...] = ()
-        self._problems: list[Problem] = []
-        self.columns = dict.fromkeys(ROLES)
+        self._problems: list[ListedProblem] = []
+        self._cleaned_for: tuple[Any, ...] = ()
+        self._cleaned: tuple[Any, bool] = (None, False)
+        self.columns = dict.fromkeys(GUESSED)
 
     def use(self, frame: Any, source: str, given: dict[str, str] | None = None) -> None:
-        """Take other rows; parts that were chosen stay where the new table has such a column."""
+        """Take other rows; roles that were chosen stay where the new table has such a column."""
         sheet = frame if isinstance(frame, Sheet) else None
         if sheet is not None:
             frame = sheet.as_it_looks()
@@ -99,15 +101,18 @@ class StartState(traitlets.HasTraits):
             self.columns = {**guess_columns(frame), **kept}
 
     def choose(self, role: str, column: Any) -> None:
-        """Give a part to a column, or to None; with a group column its separator is guessed."""
-        if role not in ROLES:
-            raise MpcError(f"A log has no part {role!r}.{near_match(role, ROLES)}")
+        """Give a role to a column, or to None; with a group column its separator is guessed."""
+        if role not in GUESSED:
+            raise MpcError(f"A log has no role {role!r}.{near_match(role, GUESSED)}")
         if self.frame is None:
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
         table = open_table(self.frame)
         if column is not None and not _has(table, role, column):
             if self.sheet is not None and isinstance(column, str):
                 self.sheet.files.schema(Roles(labels=(column,)))  # says which file lacks it
+                for note in self.sheet.notes:
+                    if f"Column {column!r} " in note:  # and why it was left out
+                        raise MpcError(note)
             raise MpcError(
                 f"There is no column {column!r} to use as {role}."
                 f"{near_match(column, map(str, table.columns))}"
@@ -120,18 +125,19 @@ class StartState(traitlets.HasTraits):
         self.columns = changed
 
     def rows(self) -> Any:
-        """Return the rows by the parts of their columns, which say what text in a file means."""
-        return self.frame if self.sheet is None else self.sheet.by_role(self._roles())
+        """Return the rows by the roles of their columns, which say what text in a file means."""
+        return self.frame if self.sheet is None else self.sheet.by_role(roles_of(self.columns))
 
-    def _roles(self) -> Roles:
-        given = {role: value for role, value in self.columns.items() if value is not None}
-        flags = given.pop("group") if isinstance(given.get("group"), list) else []
-        labels = [
-            given[role] for role in ("query", "group", "item", "unit", "segment") if role in given
-        ]
-        named = [name for one in labels for name in (one if isinstance(one, list) else [one])]
-        numbers = [given[role] for role in NUMBERS if role in given]
-        return Roles(tuple(named), tuple(numbers), tuple(flags))
+    @property
+    def cleaned(self) -> tuple[Any, bool]:
+        """The rows to audit, and whether any cell had to be changed for that."""
+        now = (id(self.frame), repr(self.columns), self.leave_out)
+        if self._cleaned_for != now:
+            rows = made = self.rows()
+            if self.sheet is None or self.leave_out:
+                made = readable(rows, self.columns, leave_out=self.leave_out)
+            self._cleaned, self._cleaned_for = (made, made is not rows), now
+        return self._cleaned
 
     @property
     def as_written(self) -> Any:
@@ -139,8 +145,8 @@ class StartState(traitlets.HasTraits):
         return self.frame if self.sheet is None else self.sheet.table
 
     @property
-    def problems(self) -> list[Problem]:
-        """What stands in the way, found anew when rows or columns changed."""
+    def problems(self) -> list[ListedProblem]:
+        """What stands in the way; looked for again when rows or columns have changed."""
         if self.frame is None:
             return []
         now = (id(self.frame), repr(self.columns))
@@ -181,13 +187,12 @@ class StartState(traitlets.HasTraits):
         """
         if self.frame is None:
             raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
-        frame = self.rows()
         if self.sheet is not None:
-            self.sheet.files.schema(self._roles())
+            roles = roles_of(self.columns)
+            self.sheet.files.schema(roles)
             if not self.leave_out and not self.ready:
-                self.sheet.files.check(self._roles())
-        if self.sheet is None or self.leave_out:
-            frame = readable(frame, self.columns, leave_out=self.leave_out)
+                self.sheet.files.read(roles)  # says what is wrong, and in which line
+        frame, _ = self.cleaned
         with progress_told_to(told or (lambda label, done, total: None)):
             made = audit(frame, **self.keywords())
         self.set_trait("audit", made)
@@ -195,7 +200,7 @@ class StartState(traitlets.HasTraits):
 
     @traitlets.validate("scoring_rules", "pairing_modes")
     def _check_options(self, proposal: Any) -> tuple[str, ...]:
-        known = SCORING_RULES if proposal["trait"].name == "scoring_rules" else PAIRING_MODES
+        known = SCORING_RULES if proposal["trait"].name == "scoring_rules" else tuple(MODES)
         for name in proposal["value"]:
             if name not in known:
                 raise traitlets.TraitError(f"There is no {name!r}.{near_match(name, known)}")
@@ -225,9 +230,16 @@ def code_of(state: StartState, name: str = "log") -> str:
         query='query',
     """
     how = {key: value for key, value in state.given.items() if key != "data"}
-    lines = [f"    {key}={value!r}," for key, value in {**state.keywords(), **how}.items()]
-    first = repr(state.given["data"]) if state.given else name
-    return "\n".join([f"audit = mpc.audit({first},", *lines, ")"])
+    rows = repr(state.given["data"]) if state.given else name
+    asked, before = state.keywords(), []
+    if state.cleaned[1]:
+        columns = {role: asked.pop(role) for role in GUESSED if role in asked}
+        more = "".join(f", {key}={value!r}" for key, value in how.items())
+        cleaned = f"mpc.explorers.readable({rows}, columns, leave_out={state.leave_out}{more})"
+        before, rows, how = [f"columns = {columns!r}", f"{name} = {cleaned}"], name, {}
+    lines = [f"    {key}={value!r}," for key, value in {**asked, **how}.items()]
+    named = ["    **columns,"] if before else []
+    return "\n".join([*before, f"audit = mpc.audit({rows},", *named, *lines, ")"])
 
 
 def _has(table: Frame, role: str, column: Any) -> bool:

@@ -1,4 +1,7 @@
-"""What the tabs of an explorer share: group, rule, mode and threshold. No widget in here."""
+"""What the tabs of an explorer share: group, rule, mode and threshold, and their words and numbers.
+
+No widget in here.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import traitlets
 
-from mpc_lab.errors import near_match
-from mpc_lab.results.reading import Cell, Slice, slices
-from mpc_lab.results.rows import headline_epsilon
+from mpc_lab.errors import MpcError, check_epsilon, near_match
+from mpc_lab.results.base import headline_epsilon, settings
+from mpc_lab.results.summary import Cell, Slice, sentence, slices, why_not
+from mpc_lab.text import (
+    NOTHING,
+    decimals,
+    entry,
+    minus,
+    noun,
+    number,
+    percent,
+    quoted,
+    with_interval,
+)
+from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +33,7 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 Answer = TypeVar("Answer")
+POWER = 0.8
 SHARED = ("group", "scoring_rule", "pairing_mode", "epsilon")
 
 
@@ -107,12 +123,10 @@ class CellTraits(traitlets.HasTraits):
 
     @traitlets.validate("epsilon")
     def _check_epsilon(self, proposal: Any) -> float:
-        value = float(proposal["value"])
-        if not (math.isfinite(value) and value >= 0):
-            raise traitlets.TraitError(
-                f"epsilon must be a finite number of at least 0, but {proposal['value']!r} came."
-            )
-        return value
+        try:
+            return check_epsilon(proposal["value"])
+        except MpcError as error:
+            raise traitlets.TraitError(str(error)) from None
 
 
 class AuditState(CellTraits):
@@ -193,3 +207,65 @@ def _curve_cell(audit: Audit, group: str, rule: str, mode: str) -> xr.Dataset:
 
 def _slice(audit: Audit, rule: str, mode: str) -> Slice:
     return next(one for one in slices(audit) if (one.rule, one.mode) == (rule, mode))
+
+
+# ---- a cell in words and numbers
+
+
+def cell_sentence(audit: Audit, cell: Cell, mode: str) -> str:
+    """Return the verdict of a cell in words."""
+    if cell.verdict == NOT_ESTIMABLE:
+        return f"Group {quoted(cell.group)} is not estimable: {why_not(cell)}."
+    return minus(sentence(cell, mode, settings(audit)))
+
+
+def cell_numbers(audit: Audit, cell: Cell) -> list[tuple[str, str]]:
+    """Return the numbers of a cell with their names."""
+    adjusted = "" if settings(audit).get("adjust", "none") == "none" else "adjusted "
+    return [
+        ("Verdict", cell.verdict),
+        (
+            f"Gap ({adjusted}{percent(level_of(audit))} interval)",
+            gap(cell.estimate, cell.low, cell.high),
+        ),
+        ("Pairs", f"{cell.pairs:,}"),
+        ("Queries", f"{cell.queries:,}"),
+        ("Effective clusters", entry(cell.effective, ",.1f")),
+        ("Threshold ε", entry(cell.epsilon, ".3g")),
+    ]
+
+
+def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool) -> str:
+    """Return what the curve says at one threshold, in words.
+
+    A point of the curve has no verdict: its interval is not adjusted for the other groups.
+    """
+    who = quoted(str(point["group"].item()))
+    at = f"At ε = {float(point['epsilon']):.3g}"
+    pairs, queries = int(point["n_pairs"]), int(point["n_queries"])
+    if not pairs:
+        return f"{at} group {who} has no {mode} pairs: choose a larger threshold."
+    counted = f"{pairs:,} {mode} {noun(pairs, 'pair')} in {queries:,} {noun(queries, 'query')}"
+    if not math.isfinite(float(point["estimate"])):
+        return f"{at} the gap of group {who} is not estimable: {counted} are too few."
+    low, high = float(point["ci_low"]), float(point["ci_high"])
+    estimate, places = float(point["estimate"]), decimals(low, high)
+    size = number(abs(estimate), places)
+    how = f"{size} {'better' if estimate > 0 else 'worse'} than {MODES[mode].against}"
+    mark = " This is the threshold of the headline." if is_headline else ""
+    if math.isfinite(low) and math.isfinite(high):
+        tail = "covers 0" if low <= 0 <= high else "leaves out 0"
+        known = f"the {percent(level_of(audit))} interval for this threshold alone {tail}"
+    else:
+        known = "too few clusters carry them to give an interval"
+    return f"{at} the items of group {who} do {how}, over {counted}; {known}.{mark}"
+
+
+def level_of(audit: Audit) -> float:
+    """Return the confidence level of an audit."""
+    return float(settings(audit).get("level", 0.95))
+
+
+def gap(estimate: float, low: float, high: float) -> str:
+    """Return a gap with its interval, or a dash."""
+    return with_interval(estimate, low, high) if math.isfinite(estimate) else NOTHING

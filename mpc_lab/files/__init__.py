@@ -7,8 +7,8 @@ pyarrow and `mpc_lab.errors`, and nothing else of mpc_lab.
 
 from __future__ import annotations
 
-from mpc_lab.files.columns import Roles
-from mpc_lab.files.finding import ACCEPTED, are_paths
-from mpc_lab.files.log import Files, Sheet, find_files
+from mpc_lab.files.kinds import ACCEPTED
+from mpc_lab.files.log import Files, Sheet, are_paths, find_files, take_upload
+from mpc_lab.files.values import Roles
 
-__all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "are_paths", "find_files"]
+__all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "are_paths", "find_files", "take_upload"]

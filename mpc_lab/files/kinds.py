@@ -10,52 +10,41 @@ import json
 import lzma
 import os
 import re
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.files.columns import common_type
-from mpc_lab.files.finding import kind_of
+from mpc_lab.files.values import common_type
 
 _ROWS_AT_ONCE = 1 << 17
-_LINES_AT_ONCE = 1 << 16
 _BLOCK = 1 << 23  # bytes of text parsed at once
 _PACKERS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-_LONGEST_CELL = 1 << 30  # of a file that is looked through for what is wrong with it
 _SAMPLE = 1 << 16  # letters that hold the line of names
 _FOLDER = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 _NO_LABEL = ("", "__HIVE_DEFAULT_PARTITION__")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-# The bytes that stand for no letter in the encoding of old Windows files.
-_NOT_IN_CP1252 = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
-
-# What readers raise on files that they cannot read.
-_UNREADABLE: tuple[type[Exception], ...] = (ArithmeticError, EOFError, LookupError, MemoryError)
-_UNREADABLE += (OSError, RuntimeError, TypeError, ValueError, csv.Error, lzma.LZMAError)
+_BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+ACCEPTED = (
+    "CSV (.csv, .tsv, .txt) or JSON lines (.jsonl, .ndjson), each also .gz, .bz2, .zst or .xz; "
+    "Parquet (.parquet, .pq) or Feather (.feather, .arrow)"
+)
 
 
 class LogFile:
-    """One file of a log.
+    """One file of a log; `sep` and `encoding` are those of text, found where they are None."""
 
-    Parameters
-    ----------
-    path : str
-    sep, encoding : str or None
-        Of text; found where they are None.
-    """
+    _read_schema: Any
+    _read_batches: Any
+    size: Any
 
     def __init__(self, path: str, sep: str | None, encoding: str | None) -> None:
         self.path, self._sep, self._encoding = path, sep, encoding
@@ -91,9 +80,7 @@ class LogFile:
 
     def field(self, name: str) -> Any:
         """Return the field of a column, which the file must have exactly once."""
-        import pyarrow as pa
-
-        count = self.own_schema.names.count(name)
+        count = len(self.own_schema.get_all_field_indices(name))
         if count > 1:
             raise MpcError(
                 f"Column names must differ; got {name!r} {count} times in {self.path!r}. Rename "
@@ -105,24 +92,18 @@ class LogFile:
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the columns of these names as they are in the file, some rows at a time."""
-        import pyarrow as pa
-
         own = [name for name in names if name not in self.folders]
         with self._named_errors():
             # Some column of the file says how many rows there are.
             for batch in self._read_batches(own or self.own_schema.names[:1]):
+                found, rows = iter(batch.columns), batch.num_rows
                 columns = [
-                    pa.array([self.folders[name]] * batch.num_rows, pa.string())
+                    pa.array([self.folders[name]] * rows, pa.string())
                     if name in self.folders
-                    else batch.column(own.index(name))
+                    else next(found)
                     for name in names
                 ]
                 yield pa.RecordBatch.from_arrays(columns, list(names))
-
-    def size(self, names: Sequence[str]) -> tuple[int, int]:
-        """Return about how many rows there are, and bytes of these columns."""
-        with self._named_errors():
-            return self._read_size(names)
 
     def how(self) -> str:
         """Return how text is read, where that is not what everybody expects."""
@@ -135,13 +116,11 @@ class LogFile:
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
         """Turn what a reader raises on a file that it cannot read into one sentence."""
-        import pyarrow as pa
-
         try:
             yield
         except MpcError:
             raise
-        except (pa.ArrowException, *_UNREADABLE) as error:
+        except Exception as error:  # whatever a reader raises
             raise MpcError(f"{self.path!r} cannot be read: {self._explain(error)}.") from error
 
     def _explain(self, error: BaseException) -> str:
@@ -149,15 +128,6 @@ class LogFile:
             return error.strerror
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return lines[0].rstrip(".")
-
-    def _read_schema(self) -> Any:
-        raise NotImplementedError
-
-    def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        raise NotImplementedError
-
-    def _read_size(self, names: Sequence[str]) -> tuple[int, int]:
-        raise NotImplementedError
 
 
 class Typed(LogFile):
@@ -168,31 +138,37 @@ class Typed(LogFile):
         import pyarrow.dataset as ds
         import pyarrow.fs as pa_fs
 
+        parquet = self.path.lower().endswith((".parquet", ".pq"))
+        format_ = ds.ParquetFileFormat() if parquet else ds.IpcFileFormat()
         # A path that looks like an address is still a file of this machine.
-        path, here = os.path.abspath(self.path), pa_fs.LocalFileSystem()
-        return ds.dataset(path, format=kind_of(self.path), filesystem=here, partitioning=None)
+        return format_.make_fragment(os.path.abspath(self.path), pa_fs.LocalFileSystem())
 
     def _read_schema(self) -> Any:
-        return self._rows.schema.remove_metadata()
+        return self._rows.physical_schema.remove_metadata()
+
+    def _only(self, names: Sequence[str]) -> Any:
+        """Return a scan of these columns; others may have names that occur twice."""
+        schema = pa.schema([self.own_schema.field(name) for name in names])
+        return self._rows.scanner(schema=schema, batch_size=_ROWS_AT_ONCE)
 
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        for batch in self._rows.to_batches(columns=names, batch_size=_ROWS_AT_ONCE):
-            batch.validate(full=True)
-            yield batch
+        # Before 23.0.1 Arrow mixes columns up where some are views, unless it reads them all.
+        views = any("view" in str(one.type) for one in self.own_schema)
+        for batch in self._only(self.own_schema.names if views else names).to_batches():
+            found = batch.select(names)
+            found.validate(full=True)
+            yield found
 
-    def _read_size(self, names: Sequence[str]) -> tuple[int, int]:
-        rows, share = self._rows.count_rows(), len(names) / max(1, len(self.own_schema))
-        return rows, int(4 * os.path.getsize(self.path) * share) + 8 * rows * len(names)
+    def size(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows there are, and about how many bytes of these columns."""
+        with self._named_errors():
+            own = [name for name in names if name not in self.folders]
+            rows, share = self._only(own).count_rows(), len(own) / max(1, len(self.own_schema))
+            return rows, int(4 * os.path.getsize(self.path) * share) + 8 * rows * len(names)
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """What one look at all bytes of a text file finds."""
-
-    encoding: str
-    bytes: int
-    lines: int
-    quotes: int
+# What one look at all bytes of a text file finds.
+_Scan = namedtuple("_Scan", "encoding bytes lines quotes")
 
 
 class Written(LogFile):
@@ -200,20 +176,23 @@ class Written(LogFile):
 
     @contextmanager
     def _bytes(self) -> Iterator[Any]:
-        import pyarrow as pa
-
         end = os.path.splitext(self.path)[1].lower()
-        if end == ".xz":
-            with lzma.open(self.path) as file:
-                yield file
-        else:
+        if end != ".xz":
             with pa.input_stream(self.path, compression=_PACKERS.get(end)) as file:
                 yield file
+            return
+        with open(self.path, "rb") as packed, lzma.open(packed) as unpacked:
+            packed.seek(-min(2, os.path.getsize(self.path)), os.SEEK_END)
+            if packed.read() != b"YZ":  # Python passes over what follows the packed rows
+                raise lzma.LZMAError("its end is not that of a packed file")
+            packed.seek(0)
+            yield unpacked
 
     @cached_property
     def scan(self) -> _Scan:
         """Look at all bytes once: whether they are UTF-8, how many, and how many quotes."""
-        size, lines, quotes, found, decoder = 0, 1, 0, self._encoding, _Utf8()
+        size, lines, quotes, found, known = 0, 1, 0, self._encoding, "utf-8"
+        decoder = codecs.getincrementaldecoder("utf-8")()
         with self._named_errors(), self._bytes() as file:
             while block := bytes(file.read(_BLOCK)):
                 if not size and not found:
@@ -221,14 +200,19 @@ class Written(LogFile):
                 size += len(block)
                 lines += max(block.count(b"\n"), block.count(b"\r"))
                 quotes += block.count(b'"')
-                decoder.feed(block)
-        return _Scan(found or decoder.encoding(), size, lines, quotes)
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError:
+                    known = "cp1252"
+        cut = decoder.getstate()[0]  # the beginning of a letter, at the end of the file
+        return _Scan(found or ("cp1252" if cut else known), size, lines, quotes)
 
     def how(self) -> str:
         """Return how its letters are written, where that is not UTF-8."""
         return "" if self.scan.encoding == "utf-8" else f"encoded as {self.scan.encoding}"
 
-    def _read_size(self, names: Sequence[str]) -> tuple[int, int]:
+    def size(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return about how many rows there are, and the bytes of all columns."""
         return self.scan.lines, self.scan.bytes
 
     @contextmanager
@@ -237,28 +221,6 @@ class Written(LogFile):
         encoding = "utf-8-sig" if self.scan.encoding == "utf-8" else self.scan.encoding
         with self._bytes() as file:
             yield io.TextIOWrapper(file, encoding, newline="")
-
-
-class _Utf8:
-    """Finds out whether bytes are UTF-8, and what else they may be."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._valid = self._windows = True
-
-    def feed(self, block: bytes, *, final: bool = False) -> None:
-        if block.isascii() and not final and not self._decoder.getstate()[0]:
-            return  # many times faster than to decode it
-        self._windows = self._windows and not any(byte in block for byte in _NOT_IN_CP1252)
-        try:
-            if self._valid:
-                self._decoder.decode(block, final)
-        except UnicodeDecodeError:
-            self._valid = False
-
-    def encoding(self) -> str:
-        self.feed(b"", final=True)
-        return "utf-8" if self._valid else "cp1252" if self._windows else "latin-1"
 
 
 class Text(Written):
@@ -290,35 +252,27 @@ class Text(Written):
 
     def line_of(self, row: int) -> int:
         """Return the line in which a row begins; cells may hold line breaks, and lines be empty."""
-        with self._lines() as lines:
-            rows = _numbered_rows(lines, self.sep)
-            return next((line for line, _ in itertools.islice(rows, row + 1, None)), row + 2)
+        rows = itertools.islice(self._rows(), row + 1, None)
+        return next((line for line, _ in rows), row + 2)
 
     def _read_schema(self) -> Any:
-        import pyarrow as pa
-
         if not self.scan.bytes:
             raise MpcError(f"{self.path!r} is empty; its first line must name the columns.")
         with self._reader() as reader:
             return pa.schema([(name, pa.string()) for name in reader.schema.names])
 
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        types = dict.fromkeys(names, pa.string())
-        rows = 1
+        rows, types = 1, dict.fromkeys(names, pa.string())
         with self._reader(include_columns=names, column_types=types) as reader:
             for batch in reader:
                 rows += batch.num_rows
                 yield batch
         # Arrow takes all that follows an open quote for one cell, and so may have lost rows.
-        if self.scan.quotes and rows < self.scan.lines - 1 and self._wrong_row()[0]:
-            raise ValueError("CSV parse error: a quote")
+        if self.scan.quotes and rows < self.scan.lines - 1 and (wrong := self._find_wrong_row()):
+            raise ValueError(wrong)
 
     @contextmanager
     def _reader(self, **wanted: Any) -> Iterator[Any]:
-        import pyarrow.csv as pa_csv
-
         encoding = "utf8" if self.scan.encoding == "utf-8" else self.scan.encoding
         with (
             self._bytes() as file,
@@ -339,40 +293,34 @@ class Text(Written):
             return f"a row is longer than {_BLOCK >> 20} MB; perhaps a quote is never closed"
         if "Empty CSV file" in said:
             return "it has no rows below the line of names"
-        if not said.startswith("CSV parse error"):
-            return said
-        line, cells, names = self._wrong_row()
-        if cells < 0:
-            opened = f"the quote that opens in the row of line {line:,} is never closed"
-            return f"{opened}, or inside a cell"
-        cut = _SEPARATORS.get(self.sep, repr(self.sep))
-        wanted = f"line {line:,} must have {names:,} cells, one for each name in the first line"
-        return f"{wanted}; got {cells:,}, separated by {cut}" if line else said
+        return (said.startswith("CSV parse error") and self._find_wrong_row()) or said
 
-    def _wrong_row(self) -> tuple[int, int, int]:
-        """Return the line and length of the first row unlike the line of names, and its length.
+    def _find_wrong_row(self) -> str:
+        """Say what is wrong with the first row that is unlike the line of names, if any is."""
+        line, names = 0, 0
+        try:
+            for line, cells in self._rows():
+                names = names or len(cells)
+                if len(cells) != names:
+                    cut = _SEPARATORS.get(self.sep, repr(self.sep))
+                    return (
+                        f"line {line:,} must have {names:,} cells, one for each name in the first "
+                        f"line; got {len(cells):,}, separated by {cut}"
+                    )
+        except csv.Error:
+            opens = f"the quote that opens in the row of line {line + 1:,}"
+            return f"{opens} is never closed, or inside a cell"
+        return ""
 
-        A length of -1: a quote there is not closed, or closed inside a cell. A line of 0: there
-        is no such row.
-        """
-        last, names = 1, 0
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
         with self._lines() as lines:
-            rows = _numbered_rows(lines, self.sep)
-            try:
-                for line, cells in rows:
-                    names = names or len(cells)
-                    if len(cells) != names:
-                        return line, len(cells), names
-                    last = line + 1
-            except csv.Error:
-                return last, -1, names
-        return 0, 0, names
+            yield from _numbered_rows(lines, self.sep)
 
 
 def _numbered_rows(lines: Any, sep: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a text that are not empty, each with the line in which it begins."""
     rows = csv.reader(lines, delimiter=sep, strict=True)
-    last, before = 0, csv.field_size_limit(_LONGEST_CELL)
+    last, before = 0, csv.field_size_limit(_BLOCK)
     try:
         for cells in rows:
             if cells:
@@ -392,35 +340,43 @@ def _first_row(sample: str, sep: str) -> list[str]:
 class JsonLines(Written):
     """One JSON object a line; a key that a line lacks is missing there."""
 
-    def _read_schema(self) -> Any:
-        import pyarrow as pa
+    def field(self, name: str) -> Any:
+        """Return the field of a column, whose values must be of one kind."""
+        found = super().field(name)
+        if held := self._mixed.get(name):
+            raise MpcError(
+                f"Column {name!r} of {self.path!r} must hold values of one kind; got "
+                f"{' and '.join(sorted(held))}."
+            )
+        return found
 
+    def _read_schema(self) -> Any:
         found: dict[str, list[Any]] = {}
-        for columns in self._columns():
-            for name, made in columns.items():
-                found.setdefault(name, []).append(made.type)
-        kinds = {name: common_type(types) for name, types in found.items()}
-        for name, made in kinds.items():
-            if made is None:
-                raise self._mixed(name, map(str, dict.fromkeys(found[name])))
-        return pa.schema(kinds.items())
+        held: dict[str, set[str]] = {}
+        for rows in self._objects():
+            for name in dict.fromkeys(itertools.chain.from_iterable(rows)):
+                values = [row.get(name) for row in rows]
+                made = _to_array(values)
+                known = [type(value).__name__ for value in values if value is not None]
+                held.setdefault(name, set()).update(known if made is None else [str(made.type)])
+                found.setdefault(name, []).append(None if made is None else made.type)
+        kinds = {name: None if None in all_ else common_type(all_) for name, all_ in found.items()}
+        self._mixed = {name: held[name] for name, made in kinds.items() if made is None}
+        return pa.schema([(n, pa.null() if made is None else made) for n, made in kinds.items()])
 
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
         schema = pa.schema([self.own_schema.field(name) for name in names])
-        for columns in self._columns(names):
-            arrays = [columns[one.name].cast(one.type) for one in schema]
+        for rows in self._objects():
+            columns = [_to_array([row.get(one.name) for row in rows]) for one in schema]
+            arrays = [made.cast(one.type) for made, one in zip(columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _columns(self, names: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    def _objects(self) -> Iterator[list[dict[str, Any]]]:
         with self._lines() as lines:
             short = iter(lambda: lines.readline(_BLOCK), "")
             numbered = ((number, line) for number, line in enumerate(short, 1) if line.strip())
-            while some := list(itertools.islice(numbered, _LINES_AT_ONCE)):
-                rows = [self._parse(*one) for one in some]
-                wanted = names or dict.fromkeys(itertools.chain.from_iterable(rows))
-                yield {name: self._array(name, [row.get(name) for row in rows]) for name in wanted}
+            while some := list(itertools.islice(numbered, _ROWS_AT_ONCE)):
+                yield [self._parse(*one) for one in some]
 
     def _parse(self, number: int, line: str) -> dict[str, Any]:
         if len(line) == _BLOCK:
@@ -434,30 +390,29 @@ class JsonLines(Written):
             raise MpcError(f"Line {number:,} of {self.path!r} must be a JSON object; got {kind}.")
         return found
 
-    def _array(self, name: str, values: list[Any]) -> Any:
-        import pyarrow as pa
 
-        held = {type(value) for value in values if value is not None}
-        try:
-            if bool in held and len(held) > 1:  # which Arrow would take for numbers
-                raise self._mixed(name, sorted(one.__name__ for one in held))
-            return pa.array(values)
-        except (OverflowError, pa.ArrowException) as error:
-            if held != {int}:
-                raise self._mixed(name, sorted(one.__name__ for one in held)) from error
-        # Too large for 64 bits: kept digit by digit.
-        return pa.array([v if v is None else Decimal(v) for v in values], pa.decimal256(76))
-
-    def _mixed(self, name: str, kinds: Any) -> MpcError:
-        listed = " and ".join(kinds)
-        return MpcError(
-            f"Column {name!r} of {self.path!r} must hold values of one kind; got {listed}."
-        )
+def _to_array(values: list[Any]) -> Any:
+    """Return values of JSON as an Arrow array, None where they are of different kinds."""
+    held = {type(value) for value in values if value is not None}
+    try:
+        # Arrow would take true among numbers for 1.
+        return None if bool in held and len(held) > 1 else pa.array(values)
+    except (OverflowError, pa.ArrowException):
+        if held != {int}:
+            return None
+    # Too large for 64 bits: kept digit by digit.
+    return pa.array([v if v is None else Decimal(v) for v in values], pa.decimal256(76))
 
 
+_PACKED = ("", ".xz", *_PACKERS)
 KINDS: dict[str, type[LogFile]] = {
-    "text": Text,
-    "json": JsonLines,
-    "parquet": Typed,
-    "feather": Typed,
+    **{end + packed: Text for end in (".csv", ".tsv", ".txt") for packed in _PACKED},
+    **{end + packed: JsonLines for end in (".jsonl", ".ndjson") for packed in _PACKED},
+    **dict.fromkeys((".parquet", ".pq", ".feather", ".arrow", ".ipc"), Typed),
 }
+
+
+def kind_of(path: str | os.PathLike[str]) -> type[LogFile] | None:
+    """Return the kind of a file by the end of its name; None for a file that is no log."""
+    name = os.path.basename(os.fspath(path)).lower()
+    return next((kind for end, kind in KINDS.items() if name.endswith(end)), None)

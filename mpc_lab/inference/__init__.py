@@ -1,7 +1,8 @@
 """Sums become estimates: variances, intervals, families of tests, power, verdicts.
 
 Plain numpy arrays come in and plain numpy arrays go out; labels are put on in `results`.
-The room imports numpy, ``scipy.special``, `mpc_lab.errors` and the sums of `mpc_lab.pairing` at
-module level. statsmodels and pandas appear in `regression` alone, and load when it is called;
-`placebo` deals out groups anew, and brings the kernels of `pairing` with it.
+`estimates` turns sums over clusters into estimates; `clustered` does the same for numbers that
+come one a pair, row or query. The room imports numpy, ``scipy.special``, `errors`, `vocabulary`
+and the sums of `pairing` at module level. statsmodels and pandas appear in `regression` alone, and
+load when it is called; `placebo` and `slices` bring the kernels of `pairing` with them.
 """

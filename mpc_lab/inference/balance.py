@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
-from mpc_lab.inference.listed import PairCodes, estimate_listed
+from mpc_lab.inference.clustered import PairCodes, estimate_listed
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Reuse:
 
 
 def standardised_difference(
-    values: FloatArray,
-    member: BoolArray,
-    row_i: IntArray,
-    row_j: IntArray,
+    values: Floats,
+    member: Flags,
+    row_i: Ints,
+    row_j: Ints,
     codes: PairCodes,
     *,
     cluster: str = "query",

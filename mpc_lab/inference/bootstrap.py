@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import FloatArray, IntArray, significance
+from mpc_lab.errors import MpcError, check_whole
+from mpc_lab.inference.estimates import significance
+from mpc_lab.vocabulary import Floats, Ints
 
 FEWEST_DRAWS = 19
 MOST_DRAWS = 100_000
@@ -31,16 +31,16 @@ class Bootstrap:
         Draws that gave the cell a pair and a variance: those behind the studentised interval.
     """
 
-    percentile_low: FloatArray
-    percentile_high: FloatArray
-    studentised_low: FloatArray
-    studentised_high: FloatArray
-    draws_used: IntArray
+    percentile_low: Floats
+    percentile_high: Floats
+    studentised_low: Floats
+    studentised_high: Floats
+    draws_used: Ints
 
 
 def bootstrap(
-    counts: FloatArray,
-    sums: FloatArray,
+    counts: Floats,
+    sums: Floats,
     *,
     draws: int,
     level: float = 0.95,
@@ -94,8 +94,8 @@ def bootstrap(
 
 
 def _cells(
-    counts: FloatArray, sums: FloatArray, draws: int, a: float, seed: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+    counts: Floats, sums: Floats, draws: int, a: float, seed: int
+) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     counts = np.asarray(counts, dtype=np.float64)
     pairs = counts.sum(axis=0)
     enough = (counts > 0).sum(axis=0) > 1
@@ -118,9 +118,7 @@ def _cells(
     )
 
 
-def _resample(
-    counts: FloatArray, centred: FloatArray, draws: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
+def _resample(counts: Floats, centred: Floats, draws: int, seed: int) -> tuple[Floats, Floats]:
     """Return θ* − θ and SE* as arrays (draw, cell); NaN where a draw has no pair or no variance."""
     table = np.hstack([counts, centred, counts**2, counts * centred, centred**2])
     blocks = [weights @ table for weights in _weights(len(counts), draws, seed)]
@@ -133,7 +131,7 @@ def _resample(
     return shift, np.sqrt(np.where(variance > _ROUNDING * size, variance, np.nan)) / pairs
 
 
-def _weights(clusters: int, draws: int, seed: int) -> Iterator[FloatArray]:
+def _weights(clusters: int, draws: int, seed: int) -> Iterator[Floats]:
     """Yield how often each cluster is drawn, in blocks (draw, cluster)."""
     generator = np.random.default_rng(seed)
     rows = max(1, _WEIGHTS_AT_ONCE // clusters)
@@ -144,7 +142,7 @@ def _weights(clusters: int, draws: int, seed: int) -> Iterator[FloatArray]:
         yield block
 
 
-def _quantiles(values: FloatArray, a: float) -> tuple[FloatArray, FloatArray]:
+def _quantiles(values: Floats, a: float) -> tuple[Floats, Floats]:
     """Return the a/2 and 1 − a/2 quantiles of each column, over its draws that exist."""
     known = np.isfinite(values).any(axis=0)
     result = np.full((2, values.shape[1]), np.nan)
@@ -152,14 +150,10 @@ def _quantiles(values: FloatArray, a: float) -> tuple[FloatArray, FloatArray]:
     return result[0], result[1]
 
 
-def _check(counts: FloatArray, sums: FloatArray, draws: int) -> None:
+def _check(counts: Floats, sums: Floats, draws: int) -> None:
     if counts.ndim != 2 or counts.shape != sums.shape or counts.size == 0:
         raise MpcError(
             "counts and sums must be tables (cluster, cell) of one shape with at least one "
             f"cluster, got {counts.shape} and {sums.shape}; make them from the same clusters."
         )
-    if not isinstance(draws, Integral) or not FEWEST_DRAWS <= draws <= MOST_DRAWS:
-        raise MpcError(
-            f"A bootstrap interval takes a whole number of at least {FEWEST_DRAWS} draws, "
-            f"and at most {MOST_DRAWS:,}, not {draws}."
-        )
+    check_whole("draws", draws, at_least=FEWEST_DRAWS, at_most=MOST_DRAWS)

@@ -1,4 +1,4 @@
-"""The largest boost that the theorem of the paper, read gap by gap, allows to certify."""
+"""The largest boost that the theorem of the paper, read distance by distance, allows to certify."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
-from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.correlation import covariance_of_clusters
+from mpc_lab.inference.bands import covariance_of_clusters, sup_t_band
+from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates, effective_clusters
-from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 MOST_BINS = 10
 FEWEST_QUERIES = 30
@@ -31,15 +30,15 @@ class Curve:
         Whether this bin and all before it have a lower band above 0.
     """
 
-    estimate: FloatArray
-    std_error: FloatArray
-    dof: FloatArray
-    n_effective: FloatArray
-    n_pairs: IntArray
-    n_queries: IntArray
-    band_low: FloatArray
-    band_high: FloatArray
-    above: BoolArray
+    estimate: Floats
+    std_error: Floats
+    dof: Floats
+    n_effective: Floats
+    n_pairs: Ints
+    n_queries: Ints
+    band_low: Floats
+    band_high: Floats
+    above: Flags
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,14 @@ class Certified:
     bins : Curve
         The mean of d in each bin.
     cumulative : Curve
-        The mean over all gaps up to the right end of each bin, which is MPC itself.
+        The mean over all distances up to the right end of each bin, which is MPC itself.
     mpc_epsilon : float
         What `cumulative` would have certified, for comparison: it is no certificate.
     level : float
     """
 
     alpha: float
-    edges: FloatArray
+    edges: Floats
     bins: Curve
     cumulative: Curve
     mpc_epsilon: float
@@ -72,32 +71,32 @@ class Certified:
 
 
 def certify(
-    gap: FloatArray,
-    d: FloatArray,
-    query: IntArray,
+    distance: Floats,
+    d: Floats,
+    query: Ints,
     *,
-    item_i: IntArray | None = None,
-    item_j: IntArray | None = None,
+    item_i: Ints | None = None,
+    item_j: Ints | None = None,
     cluster: str = "query",
     level: float = 0.95,
     seed: int = 0,
 ) -> Certified:
-    r"""Find the largest boost up to which the mean of d is above 0 at every gap.
+    r"""Find the largest boost up to which the mean of d is above 0 at every distance.
 
-    The theorem: if outcome differences depend on items only through their score gap, and
+    The theorem: if outcome differences depend on items only through their score distance, and
 
     .. math:: E[d \mid \Delta] > 0 \quad \text{for all } 0 \le \Delta \le \alpha,
 
     boosting the group by α raises the expected objective Σ w y. It is stated in terms of the mean
-    over gaps *up to* ε, but its proof needs the mean *at* each gap, and the first does not give
-    the second. So the gaps are cut into bins with equal numbers of pairs, the first from 0, as
-    many as give each at least 30 effective queries and at most 10, from the scores alone; a
-    sup-t band covers the means of all bins at once.
+    over distances *up to* ε, but its proof needs the mean *at* each distance, and the first does
+    not give the second. So the distances are cut into bins with equal numbers of pairs, the first
+    from 0, as many as give each at least 30 effective queries and at most 10, from the scores
+    alone; a sup-t band covers the means of all bins at once.
 
     Parameters
     ----------
-    gap, d : array (pair,)
-        Gap and outcome difference of the ``matched`` pairs, those with the smallest gaps.
+    distance, d : array (pair,)
+        Distance and outcome difference of the ``matched`` pairs, those with the smallest distances.
     query : array of int64 (pair,)
         Query, or unit, of each pair.
     item_i, item_j : array of int64 (pair,), optional
@@ -120,24 +119,24 @@ def certify(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> gap = rng.random(20_000)
-    >>> d = 0.4 - gap + rng.normal(size=20_000)
-    >>> found = certify(gap, d, np.arange(20_000) // 4)
+    >>> distance = rng.random(20_000)
+    >>> d = 0.4 - distance + rng.normal(size=20_000)
+    >>> found = certify(distance, d, np.arange(20_000) // 4)
     >>> 0.2 < found.alpha < 0.4 < found.mpc_epsilon
     True
     """
-    order = np.argsort(gap, kind="stable")
-    gap, d, query = gap[order], d[order], query[order]
-    ends = bin_ends(gap, query)
+    order = np.argsort(distance, kind="stable")
+    distance, d, query = distance[order], d[order], query[order]
+    ends = bin_ends(distance, query)
     if (item_i is None) != (item_j is None):
         raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
     items = (None if item is None else item[order] for item in (item_i, item_j))
     codes = pair_codes(query, *items)
-    edges = np.concatenate([[0.0], gap[ends - 1]])
+    edges = np.concatenate([[0.0], distance[ends - 1]])
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
     counts, sums = _tables(d, query, ends)
 
-    def curve(first: IntArray, counts: FloatArray, sums: FloatArray) -> Curve:
+    def curve(first: Ints, counts: Floats, sums: Floats) -> Curve:
         cells = [
             _estimate(d[a:b], codes.take(slice(a, b)), cluster, level)
             for a, b in zip(first, ends, strict=True)
@@ -150,25 +149,25 @@ def certify(
     return Certified(alpha, edges, bins, cumulative, epsilon, level)
 
 
-def bin_ends(gap: FloatArray, query: IntArray) -> IntArray:
-    """Return where bins of equal numbers of pairs end, as places in the ascending gaps.
+def bin_ends(distance: Floats, query: Ints) -> Ints:
+    """Return where bins of equal numbers of pairs end, as places in the ascending distances.
 
     As many bins as give each at least 30 effective queries, at most 10; none where all pairs
-    together have fewer. Tied gaps stay in one bin, so that numbers can differ.
+    together have fewer. Tied distances stay in one bin, so that numbers can differ.
     """
     for bins in range(MOST_BINS, 0, -1):
-        rank = np.ceil(np.arange(1, bins + 1) * len(gap) / bins).astype(np.int64)
-        if len(gap) < bins:
+        rank = np.ceil(np.arange(1, bins + 1) * len(distance) / bins).astype(np.int64)
+        if len(distance) < bins:
             continue
-        ends = np.unique(np.searchsorted(gap, gap[rank - 1], side="right"))
-        counts, _ = _tables(gap, query, ends)
+        ends = np.unique(np.searchsorted(distance, distance[rank - 1], side="right"))
+        counts, _ = _tables(distance, query, ends)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
             return np.asarray(ends, dtype=np.int64)
     return np.empty(0, dtype=np.int64)
 
 
-def _tables(d: FloatArray, query: IntArray, ends: IntArray) -> tuple[FloatArray, FloatArray]:
+def _tables(d: Floats, query: Ints, ends: Ints) -> tuple[Floats, Floats]:
     """Return pairs and sums of d of each query in each bin, as tables (query, bin)."""
     bins, queries = len(ends), int(query.max(initial=-1)) + 1
     place = np.repeat(np.arange(bins), np.diff(ends, prepend=0))
@@ -180,13 +179,13 @@ def _tables(d: FloatArray, query: IntArray, ends: IntArray) -> tuple[FloatArray,
     return counts.reshape(shape), sums.reshape(shape)
 
 
-def _estimate(d: FloatArray, codes: PairCodes, cluster: str, level: float) -> Estimates:
+def _estimate(d: Floats, codes: PairCodes, cluster: str, level: float) -> Estimates:
     center = float(d.mean())
     return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
 
 
 def _curve(
-    cells: list[Estimates], counts: FloatArray, sums: FloatArray, *, level: float, seed: int
+    cells: list[Estimates], counts: Floats, sums: Floats, *, level: float, seed: int
 ) -> Curve:
     estimate, std_error, dof, effective = (
         np.array([float(getattr(cell, name)) for cell in cells])

@@ -1,18 +1,141 @@
-"""The mean gap of each cell with its standard error, interval and p-value."""
+"""The mean gap of each cell with its standard error and interval, from sums over clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri, stdtr, stdtrit
 
-from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, TextArray, significance
-from mpc_lab.inference.student import critical, two_sided_p
-from mpc_lab.inference.variances import ITEM_SUMS, Quadratic, raw_variances
+from mpc_lab.errors import MpcError, check_level, near_match
+from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints, Texts, public_variances
 
-FAMILIES = ("naive", "query", "item", "union")
+
+def significance(level: float) -> float:
+    """Return a = 1 − level, after checking that `level` is a confidence level."""
+    # 1 - 0.95 is 0.050000000000000044; the decimal that was written is meant.
+    return round(1 - check_level(level), 15)
+
+
+def two_sided_p(statistic: Floats, dof: Floats) -> Floats:
+    """Return the two-sided p-value of a t statistic; NaN where either is NaN."""
+    return np.asarray(2 * stdtr(dof, -np.abs(statistic)), dtype=np.float64)
+
+
+def critical(tail: Floats | float, dof: Floats | float) -> Floats:
+    """Return the t quantile with probability `tail` above it.
+
+    Asked for by the tail, because 1 − tail loses digits where the tail is small.
+    """
+    return np.asarray(-stdtrit(dof, np.asarray(tail)), dtype=np.float64)
+
+
+def normal_critical(tail: Floats | float) -> Floats:
+    """Return the normal quantile with probability `tail` above it."""
+    return np.asarray(-ndtri(np.asarray(tail)), dtype=np.float64)
+
+
+_EPS = float(np.finfo(np.float64).eps)
+_WORST_ADDING = 1e-9
+_RELATIVE_ROUNDING = 1e-12
+
+
+class ClusterSums(Protocol):
+    """Sums over clusters with c_k pairs and centred sum U_k: Σc², ΣcU, ΣU²."""
+
+    @property
+    def cc(self) -> Floats: ...  # noqa: D102
+    @property
+    def cu(self) -> Floats: ...  # noqa: D102
+    @property
+    def uu(self) -> Floats: ...  # noqa: D102
+    def at(self, delta: Floats, /) -> Floats:
+        """Return Σ(U_k − delta·c_k)²."""
+        ...
+
+
+def raw_variances(pairs: Ints, center: Floats, by: Mapping[str, ClusterSums]) -> dict[str, Floats]:
+    """Return the raw variances of the mean gap θ = center + Σ(d − center)/P.
+
+    With u_p = d_p − θ and P pairs::
+
+        naive  P⁻² Σ u_p²
+        query  P⁻² Σ_q (Σ_{p in q} u_p)²
+        item   P⁻² [Σ_i S_i² − Σ_ij U_ij²]
+        both   P⁻² [Σ_iq S_iq² − Σ u_p²]
+        union  item + query − both
+
+    S_i sums u over the pairs with item i on either side, U_ij over the pairs of the same two
+    items, S_iq over the pairs of item i inside query q. Item and union can be negative. A value
+    that is no larger than the rounding error of its terms is 0.
+
+    Parameters
+    ----------
+    pairs : array of int64
+        Number of pairs P in each cell.
+    center : array
+        The number that was subtracted from d in the sums; broadcasts against `pairs`.
+    by : mapping of str to ClusterSums
+        "naive" and "query"; for the item variances also "item", "dyad" and "item_query". Where
+        two items can meet twice inside one cluster of "query" (a unit with several queries),
+        "dyad_query" takes the place of Σ u_p² in `both`.
+
+    Returns
+    -------
+    dict of str to array
+        The families that `by` allows. NaN where there is no pair.
+
+    References
+    ----------
+    Aronow, Samii & Assenova (2015), Cluster-robust variance estimation for dyadic data.
+    """
+    count = np.where(pairs > 0, pairs, np.nan)
+    delta = by["naive"].cu / count
+    if "item" in by:
+        by = {"dyad_query": by["naive"], **by}
+    sums = {name: by[name].at(delta) for name in by}
+    slack = {name: _slack(by, name, delta, count, center + delta) for name in by}
+    return {
+        variance.name: _combine(variance.terms, sums, slack) / count**2
+        for variance in VARIANCES.values()
+        if all(name in by for name in variance.terms)
+    }
+
+
+def _combine(
+    signs: Mapping[str, int], sums: Mapping[str, Floats], slack: Mapping[str, Floats]
+) -> Floats:
+    total = np.sum([sign * sums[name] for name, sign in signs.items()], axis=0)
+    rounding = np.sum([slack[name] for name in signs], axis=0)
+    return np.where(np.abs(total) <= rounding, 0.0, total)
+
+
+def _slack(
+    by: Mapping[str, ClusterSums],
+    name: str,
+    delta: Floats,
+    count: Floats,
+    theta: Floats,
+) -> Floats:
+    """Return how far from 0 rounding alone can push Σ(U_k − δc_k)².
+
+    Three sources: the last subtraction, whose terms carry the error of adding up to P equal
+    numbers; the cluster sums U_k, in which pairs may cancel; and the differences d themselves.
+    """
+    adding = np.minimum(_EPS * (64 + count), _WORST_ADDING)
+    subtraction = adding * _size(by[name], delta)
+    cancelling = _RELATIVE_ROUNDING**2 * _size(by["naive"], delta)
+    differences = (_RELATIVE_ROUNDING * theta) ** 2 * by[name].cc
+    return np.asarray(subtraction + cancelling + differences)
+
+
+def _size(sums: ClusterSums, delta: Floats) -> Floats:
+    return np.asarray(sums.uu + 2 * np.abs(delta * sums.cu) + delta**2 * sums.cc)
+
+
 _TIE = 1e-12
 
 
@@ -41,46 +164,47 @@ class Estimates:
         Raw variances: naive, query, item, both, union; those that the sums allow.
     """
 
-    estimate: FloatArray
-    std_error: FloatArray
-    ci_low: FloatArray
-    ci_high: FloatArray
-    p_value: FloatArray
-    dof: FloatArray
-    n_effective: FloatArray
-    estimable: BoolArray
-    reason: TextArray
-    std_error_by: dict[str, FloatArray]
-    variance_from: TextArray
-    variance_by: dict[str, FloatArray]
+    estimate: Floats
+    std_error: Floats
+    ci_low: Floats
+    ci_high: Floats
+    p_value: Floats
+    dof: Floats
+    n_effective: Floats
+    estimable: Flags
+    reason: Texts
+    std_error_by: dict[str, Floats]
+    variance_from: Texts
+    variance_by: dict[str, Floats]
 
 
 @dataclass(frozen=True)
 class _Family:
-    """One way to cluster: its variance after correction and its effective clusters."""
+    """One way to cluster: its variance after correction, effective clusters, largest part."""
 
-    variance: FloatArray
-    effective: FloatArray
-
-    @property
-    def estimable(self) -> BoolArray:
-        return np.asarray(_enough(self.effective) & (self.variance > 0))
+    variance: Floats
+    effective: Floats
+    source: Texts
 
     @property
-    def std_error(self) -> FloatArray:
+    def estimable(self) -> Flags:
+        return np.asarray(enough_clusters(self.effective) & (self.variance > 0))
+
+    @property
+    def std_error(self) -> Floats:
         return np.sqrt(np.where(self.estimable, self.variance, np.nan))
 
 
 def estimate(
-    pairs: IntArray,
-    center: FloatArray | float,
-    by: Mapping[str, Quadratic],
+    pairs: Ints,
+    center: Floats | float,
+    by: Mapping[str, ClusterSums],
     *,
-    clusters: IntArray,
+    clusters: Ints,
     cluster: str,
     level: float = 0.95,
-    item_effective: FloatArray | None = None,
-    shared_items: BoolArray | bool = True,
+    item_effective: Floats | None = None,
+    shared_items: Flags | bool = True,
 ) -> Estimates:
     r"""Estimate the mean gap of every cell from sums over clusters.
 
@@ -103,7 +227,7 @@ def estimate(
         Number of pairs of each cell, any shape.
     center : array or float
         What was subtracted from d in the sums; broadcasts against `pairs`.
-    by : mapping of str to Quadratic
+    by : mapping of str to ClusterSums
         "naive", "query" and, for item and union, "item", "dyad" and "item_query".
     clusters : array of int64
         Plain number of query clusters (units, where there are any) with a pair.
@@ -137,38 +261,54 @@ def estimate(
     center = np.broadcast_to(np.asarray(center, dtype=np.float64), pairs.shape)
     _check(cluster, by, item_effective)
     raw = raw_variances(pairs, center, by)
-    families, source = _families(pairs, by, raw, clusters, item_effective, shared_items)
+    families = _families(pairs, by, raw, clusters, item_effective, shared_items)
     used = families[cluster]
     estimable = used.estimable
     count = np.where(pairs > 0, pairs, np.nan)
     theta = np.asarray(center + by["naive"].cu / count)
-    dof = np.where(estimable, np.maximum(used.effective - 1, 1.0), np.nan)
-    half = critical(significance(level) / 2, dof) * used.std_error
+    low, high, p_value, dof = t_interval(theta, used.std_error, used.effective, level=level)
     return Estimates(
         estimate=theta,
         std_error=used.std_error,
-        ci_low=theta - half,
-        ci_high=theta + half,
-        p_value=two_sided_p(theta / used.std_error, dof),
+        ci_low=low,
+        ci_high=high,
+        p_value=p_value,
         dof=dof,
         n_effective=used.effective,
         estimable=estimable,
         reason=_reasons(pairs, used),
         std_error_by=_std_errors(families, pairs),
-        variance_from=np.where(estimable, source if cluster == "union" else cluster, ""),
+        variance_from=np.where(estimable, used.source, ""),
         variance_by=raw,
     )
 
 
-def effective_clusters(pairs: IntArray, squared_counts: FloatArray) -> FloatArray:
+def t_interval(
+    estimate: Floats | float,
+    std_error: Floats | float,
+    effective: Floats | float,
+    *,
+    level: float = 0.95,
+    null: float = 0.0,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the ends of a t interval, the p-value against `null`, and the degrees of freedom.
+
+    There are G − 1 of these, G the effective number of clusters; all four are NaN where the
+    standard error is.
+    """
+    dof = np.where(np.isnan(std_error), np.nan, np.maximum(np.asarray(effective) - 1, 1.0))
+    half = critical(significance(level) / 2, dof) * std_error
+    p_value = two_sided_p(np.asarray((estimate - null) / std_error), dof)
+    return np.asarray(estimate - half), np.asarray(estimate + half), p_value, dof
+
+
+def effective_clusters(pairs: Ints, squared_counts: Floats) -> Floats:
     """Return G = (Σc)²/Σc², with `pairs` = Σc; NaN where there is no pair."""
     count = np.where(pairs > 0, pairs, np.nan)
     return np.asarray(count / (squared_counts / count))
 
 
-def effective_items(
-    pairs: IntArray, squared_inside: FloatArray, squared_outside: FloatArray
-) -> FloatArray:
+def effective_items(pairs: Ints, squared_inside: Floats, squared_outside: Floats) -> Floats:
     """Return the smaller effective number of items of the two sides of the pairs.
 
     Parameters
@@ -183,12 +323,13 @@ def effective_items(
     )
 
 
-def _check(cluster: str, by: Mapping[str, Quadratic], item_effective: FloatArray | None) -> None:
-    if cluster not in FAMILIES:
-        hint = near_match(cluster, FAMILIES)
-        raise MpcError(f"cluster must be one of {', '.join(FAMILIES)}, got {cluster!r}.{hint}")
-    has_items = all(name in by for name in ITEM_SUMS)
-    if cluster in ("item", "union") and not has_items:
+def _check(cluster: str, by: Mapping[str, ClusterSums], item_effective: Floats | None) -> None:
+    known = public_variances()
+    if cluster not in known:
+        hint = near_match(cluster, known)
+        raise MpcError(f"cluster must be one of {', '.join(known)}; got {cluster!r}.{hint}")
+    has_items = "item" in by
+    if VARIANCES[cluster].needs_items and not has_items:
         raise MpcError(
             f"cluster={cluster!r} needs sums over items, but these pairs have none; "
             "name the item column of the ranking or use cluster='query'."
@@ -200,53 +341,66 @@ def _check(cluster: str, by: Mapping[str, Quadratic], item_effective: FloatArray
 
 
 def _families(
-    pairs: IntArray,
-    by: Mapping[str, Quadratic],
-    raw: Mapping[str, FloatArray],
-    clusters: IntArray,
-    item_effective: FloatArray | None,
-    shared_items: BoolArray | bool,
-) -> tuple[dict[str, _Family], TextArray]:
+    pairs: Ints,
+    by: Mapping[str, ClusterSums],
+    raw: Mapping[str, Floats],
+    clusters: Ints,
+    item_effective: Floats | None,
+    shared_items: Flags | bool,
+) -> dict[str, _Family]:
     queries = effective_clusters(pairs, by["query"].cc)
-    plain = np.where(_enough(queries), clusters, np.nan)
-    families = {
-        "naive": _Family(raw["naive"], np.where(pairs > 0, pairs, np.nan)),
-        "query": _Family(raw["query"] * plain / (plain - 1), queries),
-    }
-    source = np.full(pairs.shape, "query")
-    if "union" in raw and item_effective is not None:
+    effective = {"pairs": np.where(pairs > 0, pairs, np.nan), "queries": queries}
+    if item_effective is not None:
         items = np.where(pairs > 0, item_effective, np.nan)
-        smallest = np.where(shared_items, np.minimum(queries, items), queries)
-        largest, source = _largest(raw)
-        families["item"] = _Family(raw["item"] * _correction(items), items)
-        families["union"] = _Family(largest * _correction(smallest), smallest)
-    return families, source
+        fewest = np.where(shared_items, np.minimum(queries, items), queries)
+        effective |= {"items": items, "fewest": fewest}
+    families = {}
+    for name in public_variances():
+        record = VARIANCES[name]
+        if name in raw and record.clusters in effective:
+            largest, source = _largest(raw, (name, *record.at_least))
+            groups = effective[record.clusters]
+            corrected = _correct(largest, record.factor, groups, clusters)
+            families[name] = _Family(corrected, groups, source)
+    return families
 
 
-def _largest(raw: Mapping[str, FloatArray]) -> tuple[FloatArray, TextArray]:
-    """Return the largest of union, query and item, and its name; ties count as union."""
-    largest = np.maximum(np.maximum(raw["union"], raw["query"]), raw["item"])
+def _largest(raw: Mapping[str, Floats], names: Sequence[str]) -> tuple[Floats, Texts]:
+    """Return the largest of some variances and its name, of equal ones the first."""
+    largest = reduce(np.maximum, [raw[name] for name in names])
     near = largest - _TIE * np.abs(largest)
-    named = np.where(raw["query"] >= near, "query", "item")
-    return largest, np.where(raw["union"] >= near, "union", named)
+    source = np.full(np.shape(largest), names[-1])
+    for name in reversed(names[:-1]):
+        source = np.where(raw[name] >= near, name, source)
+    return largest, source
 
 
-def _enough(effective: FloatArray) -> BoolArray:
+def _correct(variance: Floats, factor: str, effective: Floats, plain: Ints) -> Floats:
+    if factor == "none":
+        return variance
+    enough = enough_clusters(effective)
+    if factor == "plain":
+        groups = np.where(enough, plain, np.nan)
+        return np.asarray(variance * groups / (groups - 1))
+    groups = np.where(enough, effective, np.nan)
+    return np.asarray(variance * (groups / (groups - 1)))
+
+
+def enough_clusters(effective: Floats) -> Flags:
+    """Whether there are two effective clusters, without which there is no variance."""
     # Two equal clusters have G = 2, which division may leave a rounding error below 2.
     return np.asarray(effective >= 2 * (1 - _TIE))
 
 
-def _correction(effective: FloatArray) -> FloatArray:
-    groups = np.where(_enough(effective), effective, np.nan)
-    return np.asarray(groups / (groups - 1))
-
-
-def _reasons(pairs: IntArray, used: _Family) -> TextArray:
+def _reasons(pairs: Ints, used: _Family) -> Texts:
     sign = np.where(used.variance < 0, "variance is not positive", "variance is 0")
-    reason = np.where(_enough(used.effective), sign, "effective clusters below 2")
+    reason = np.where(enough_clusters(used.effective), sign, "effective clusters below 2")
     return np.where(used.estimable, "", np.where(pairs > 0, reason, "no pairs"))
 
 
-def _std_errors(families: Mapping[str, _Family], pairs: IntArray) -> dict[str, FloatArray]:
+def _std_errors(families: Mapping[str, _Family], pairs: Ints) -> dict[str, Floats]:
     missing = np.full(pairs.shape, np.nan)
-    return {name: families[name].std_error if name in families else missing for name in FAMILIES}
+    return {
+        name: families[name].std_error if name in families else missing
+        for name in public_variances()
+    }

@@ -1,22 +1,226 @@
-"""The mean outcome difference at a gap of 0, where no item is scored above the other."""
+"""The mean outcome difference as the score distance goes to 0, and how many pairs are near 0."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_lab.arguments import as_number
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import FloatArray, IntArray
+from mpc_lab.errors import MpcError, check_number
+from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
-from mpc_lab.inference.fitting import distinct, polynomial
-from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
+from mpc_lab.vocabulary import NOT_ESTIMABLE, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A least-squares polynomial in the distance.
+
+    Attributes
+    ----------
+    coefficients : array (degree + 1,)
+        Of 1, Δ, Δ², …
+    loadings : array (pair,)
+        l_p of the coefficient that was asked for: it is Σ l_p d_p.
+    residuals : array (pair,)
+        e_p.
+    """
+
+    coefficients: Floats
+    loadings: Floats
+    residuals: Floats
+
+
+def polynomial(
+    distance: Floats, d: Floats, weight: Floats | None, *, degree: int, of: int = 0
+) -> Fit | None:
+    """Regress d on 1, Δ, …, Δ^degree, and say how each pair enters one coefficient.
+
+    Parameters
+    ----------
+    distance, d : array (pair,)
+        The distances in ascending order.
+    weight : array (pair,) or None
+        None: all alike.
+    degree : int
+    of : int
+        The power of Δ whose coefficient the loadings are of.
+
+    Returns
+    -------
+    Fit or None
+        None where there are too few distinct distances for the degree.
+    """
+    if distinct(distance) <= degree:
+        return None
+    largest = float(distance[-1])
+    # In units of the largest distance the normal equations are well conditioned.
+    x = distance / largest
+    powers = np.stack([x**k for k in range(degree + 1)])
+    weighted = powers if weight is None else powers * weight
+    inner = np.einsum("kp,lp->kl", weighted, powers)
+    # Distances may differ by rounding alone.
+    if np.linalg.matrix_rank(inner, hermitian=True) <= degree:
+        return None
+    scaled = np.linalg.solve(inner, np.einsum("kp,p->k", weighted, d))
+    pick = np.linalg.solve(inner, np.eye(degree + 1)[of])
+    # With distances of 1e-300 or 1e300 a slope or a curvature may overflow.
+    with np.errstate(all="ignore"):
+        coefficients = scaled / largest ** np.arange(degree + 1)
+        loadings = np.einsum("k,kp->p", pick, weighted) / largest**of
+    return Fit(
+        coefficients=coefficients,
+        loadings=loadings,
+        residuals=d - np.einsum("k,kp->p", scaled, powers),
+    )
+
+
+def distinct(ascending: Floats) -> int:
+    """Return how many different numbers there are."""
+    return min(1, len(ascending)) + int(np.count_nonzero(np.diff(ascending)))
+
+
+def clustered_variance(fit: Fit, query: Ints) -> float:
+    """Return the query-clustered variance of a coefficient, corrected as statsmodels does.
+
+    Q/(Q − 1)·(n − 1)/(n − k)·Σ_q (Σ l_p e_p)², k coefficients; infinite where Q < 2 or n ≤ k.
+    """
+    n, k = len(query), len(fit.coefficients)
+    number = np.bincount(query)
+    queries = np.count_nonzero(number)
+    if queries < 2 or n <= k:
+        return float("inf")
+    total = np.bincount(query, fit.loadings * fit.residuals).astype(np.float64)
+    return float(dot(total, total)) * queries / (queries - 1) * (n - 1) / (n - k)
+
+
+CANDIDATES = 20
+LARGEST_LIST = 2_000_000
+_RANK = 101
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """A bandwidth and the comparison it won.
+
+    Attributes
+    ----------
+    value : float
+        h; 0 where every distance is 0.
+    candidates, criterion : array
+        The bandwidths that were compared, and the mean squared error expected at each; infinite
+        where a line cannot be fitted.
+    curvature, curvature_std_error : float
+        m₂ and s₂ of the pilot fit; NaN where there was none.
+    """
+
+    value: float
+    candidates: Floats
+    criterion: Floats
+    curvature: float
+    curvature_std_error: float
+
+
+def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
+    r"""Choose the bandwidth that should give the local linear fit its least squared error.
+
+    .. math::
+        h = \arg\min_h \; (m_2^2 + s_2^2) \, b(h)^2 / 4 + V(h), \qquad
+        b(h) = \sum_p l_p \Delta_p^2
+
+    m₂ is twice the coefficient of Δ² in a cubic fitted to the nearer half of the distances, s₂ its
+    standard error clustered by query, V(h) the query-clustered variance of the local linear fit
+    with triangular weights. No closed form stands in for V: shared queries add a part to it that
+    hardly depends on h. The candidates are 20 values, evenly on a log scale from the larger of
+    the 2 % quantile and the 101st smallest distance to the 90 % quantile.
+
+    Parameters
+    ----------
+    distance, d : array (pair,)
+        Distance and outcome difference of the ``matched`` pairs without limit, or of the 2,000,000
+        with the smallest distances.
+    query : array of int64 (pair,)
+        Query, or unit, of each pair.
+
+    Returns
+    -------
+    Bandwidth
+
+    References
+    ----------
+    Imbens & Kalyanaraman (2012), Optimal bandwidth choice for the regression discontinuity
+    estimator; the penalty s₂² is theirs in spirit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> distance = rng.random(2000)
+    >>> d = np.sin(3 * distance) + rng.normal(size=2000)
+    >>> chosen = choose_bandwidth(distance, d, np.arange(2000))
+    >>> 0 < chosen.value < 1
+    True
+    """
+    if len(distance) == 0:
+        raise MpcError("A bandwidth needs pairs, but there is none; choose another group.")
+    order = np.argsort(distance, kind="stable")
+    distance, d, query = distance[order], d[order], query[order]
+    # Powers of distances near 1 stay finite; a power of two changes no digit.
+    widest = float(distance[-1])
+    unit = 2.0 ** math.frexp(widest)[1] if 0 < widest < 1e300 else max(widest, 1.0)
+    distance = distance / unit
+    candidates = _candidates(distance)
+    m2, s2 = _curvature(distance, d, query)
+    # In Python's own numbers, which know infinity without a warning.
+    curved = m2 / unit / unit, s2 / unit / unit
+    if not np.isfinite(m2):
+        missing = np.full(len(candidates), np.inf)
+        return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
+    criterion = np.array([_squared_error(distance, d, query, h, m2, s2) for h in candidates])
+    best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
+    return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
+
+
+def _candidates(distance: Floats) -> Floats:
+    """Return the bandwidths to compare; `distance` ascends."""
+    low = max(_quantile(distance, 0.02), float(distance[min(_RANK, len(distance)) - 1]))
+    high = max(low, _quantile(distance, 0.9))
+    if high == 0.0:
+        return np.zeros(1)
+    # Ties may fill the lower quantiles: a bandwidth must reach beyond them.
+    nearest = float(distance[np.searchsorted(distance, 0.0, side="right")])
+    return np.asarray(np.geomspace(max(low, nearest), high, CANDIDATES))
+
+
+def _quantile(distance: Floats, share: float) -> float:
+    return float(distance[max(int(np.ceil(share * len(distance))), 1) - 1])
+
+
+def _curvature(distance: Floats, d: Floats, query: Ints) -> tuple[float, float]:
+    n = int(np.searchsorted(distance, _quantile(distance, 0.5), side="right"))
+    fit = polynomial(distance[:n], d[:n], None, degree=3, of=2)
+    if fit is None:
+        return float("nan"), float("nan")
+    variance = clustered_variance(fit, query[:n])
+    return 2 * float(fit.coefficients[2]), 2 * float(np.sqrt(variance))
+
+
+def _squared_error(
+    distance: Floats, d: Floats, query: Ints, h: float, m2: float, s2: float
+) -> float:
+    n = int(np.searchsorted(distance, h, side="left"))
+    near = distance[:n]
+    fit = polynomial(near, d[:n], 1 - near / h, degree=1)
+    if fit is None:
+        return float("inf")
+    bias = float(dot(fit.loadings, near**2))
+    return (m2**2 + s2**2) * bias**2 / 4 + clustered_variance(fit, query[:n])
+
 
 LOCAL_QUADRATIC = "local quadratic"
 MEAN_OVER_TIES = "mean over ties"
-NOT_ESTIMABLE = "not estimable"
-_FEWEST_GAPS = 4
+_FEWEST_DISTANCES = 4
 _MOST_TIE_WEIGHT = 0.5
 
 
@@ -28,11 +232,11 @@ class Limit:
     ----------
     estimate, std_error, ci_low, ci_high, p_value : float
     bandwidth : float
-        h, the gap at which the weight of a pair reaches 0.
+        h, the distance at which the weight of a pair reaches 0.
     tie_share, tie_mean : float
         Share of tied pairs among the pairs with Δ < h, and their own mean.
     tie_weight : float
-        Share of the kernel weight that stands at a gap of 0.
+        Share of the kernel weight that stands at a distance of 0.
     n_pairs : int
         The pairs behind the estimate: those with Δ < h, or the ties.
     n_ties : int
@@ -66,17 +270,17 @@ class Limit:
 
 
 def limit(
-    gap: FloatArray,
-    d: FloatArray,
-    query: IntArray,
+    distance: Floats,
+    d: Floats,
+    query: Ints,
     *,
     bandwidth: float,
-    item_i: IntArray | None = None,
-    item_j: IntArray | None = None,
+    item_i: Ints | None = None,
+    item_j: Ints | None = None,
     cluster: str = "query",
     level: float = 0.95,
 ) -> Limit:
-    r"""Estimate the mean of d as the gap goes to 0.
+    r"""Estimate the mean of d as the distance goes to 0.
 
     The intercept of a regression of d on 1, Δ, Δ² over the pairs with Δ < h, weighted by
     w = 1 − Δ/h. This is the robust bias-corrected local linear estimate with one bandwidth for
@@ -88,17 +292,17 @@ def limit(
     and under ``cluster="query"`` it is multiplied by Q/(Q − 1)·(n − 1)/(n − 3), n the pairs with
     Δ < h, so that it equals a clustered ``WLS`` of statsmodels.
 
-    Ties enter at Δ = 0. With fewer than 4 distinct gaps below h, or more than half the kernel
+    Ties enter at Δ = 0. With fewer than 4 distinct distances below h, or more than half the kernel
     weight at 0, the estimate is the mean over ties.
 
     Parameters
     ----------
-    gap, d : array (pair,)
-        Gap and outcome difference of listed pairs, all those up to the bandwidth.
+    distance, d : array (pair,)
+        Distance and outcome difference of listed pairs, all those up to the bandwidth.
     query : array of int64 (pair,)
         Query, or unit, of each pair.
     bandwidth : float
-        h, see `mpc_lab.inference.bandwidth.choose_bandwidth`; at 0 only ties are used.
+        h, see `mpc_lab.inference.limit.choose_bandwidth`; at 0 only ties are used.
     item_i, item_j : array of int64 (pair,), optional
         Items, for ``cluster="item"`` and ``"union"``.
     cluster : {"naive", "query", "item", "union"}
@@ -117,28 +321,28 @@ def limit(
     Examples
     --------
     >>> import numpy as np
-    >>> gap = np.linspace(0, 1, 400)
-    >>> d = 2 - 3 * gap + gap**2 + 0.01 * np.cos(np.arange(400))
-    >>> found = limit(gap, d, np.arange(400) % 40, bandwidth=0.5)
+    >>> distance = np.linspace(0, 1, 400)
+    >>> d = 2 - 3 * distance + distance**2 + 0.01 * np.cos(np.arange(400))
+    >>> found = limit(distance, d, np.arange(400) % 40, bandwidth=0.5)
     >>> round(found.estimate, 2), found.method
     (2.0, 'local quadratic')
     """
     check_bandwidth(bandwidth)
-    order = np.argsort(gap, kind="stable")
-    gap, d = np.asarray(gap)[order], np.asarray(d)[order]
-    n_ties = int(np.searchsorted(gap, 0.0, side="right"))
-    n_near = max(int(np.searchsorted(gap, bandwidth, side="left")), n_ties)
+    order = np.argsort(distance, kind="stable")
+    distance, d = np.asarray(distance)[order], np.asarray(d)[order]
+    n_ties = int(np.searchsorted(distance, 0.0, side="right"))
+    n_near = max(int(np.searchsorted(distance, bandwidth, side="left")), n_ties)
     near = order[:n_near]
     item_i, item_j = (None if item is None else item[near] for item in (item_i, item_j))
     codes = pair_codes(query[near], item_i, item_j)
-    gap, d = gap[:n_near], d[:n_near]
-    weight = 1 - gap / bandwidth if bandwidth > 0 else np.ones(n_near)
+    distance, d = distance[:n_near], d[:n_near]
+    weight = 1 - distance / bandwidth if bandwidth > 0 else np.ones(n_near)
     tie_weight = n_ties / float(weight.sum()) if n_near else float("nan")
-    why = _why_ties(distinct(gap), tie_weight)
-    found = None if why else _quadratic(gap, d, weight, codes, cluster, level)
+    why = _why_ties(distinct(distance), tie_weight)
+    found = None if why else _quadratic(distance, d, weight, codes, cluster, level)
     method = LOCAL_QUADRATIC
     if found is None:
-        why = why or "the gaps are too alike for a curve"
+        why = why or "the distances are too alike for a curve"
         method, n_near = MEAN_OVER_TIES, n_ties
         found = _mean(d[:n_ties], codes.take(slice(n_ties)), cluster, level)
     if not found.estimable:
@@ -151,7 +355,7 @@ def limit(
         ci_high=float(found.ci_high),
         p_value=float(found.p_value),
         bandwidth=float(bandwidth),
-        tie_share=n_ties / len(gap) if len(gap) else float("nan"),
+        tie_share=n_ties / len(distance) if len(distance) else float("nan"),
         tie_mean=float(d[:n_ties].mean()) if n_ties else float("nan"),
         tie_weight=tie_weight,
         n_pairs=n_near,
@@ -164,35 +368,33 @@ def limit(
     )
 
 
-def check_bandwidth(bandwidth: float) -> None:
-    """Raise unless `bandwidth` is a finite number that is not negative."""
-    if not 0 <= as_number(bandwidth) < np.inf:
-        raise MpcError(
-            f"bandwidth must be a finite score gap, 0 or above, got {bandwidth!r}; "
-            "leave it out to have it chosen."
-        )
+def check_bandwidth(bandwidth: float) -> float:
+    """Return the bandwidth as a float, or raise."""
+    return check_number(
+        "bandwidth", bandwidth, at_least=0, remedy="Leave it out to have it chosen."
+    )
 
 
-def _why_ties(gaps: int, tie_weight: float) -> str:
-    if gaps < _FEWEST_GAPS:
-        return f"only {gaps} distinct gaps inside the bandwidth"
+def _why_ties(distances: int, tie_weight: float) -> str:
+    if distances < _FEWEST_DISTANCES:
+        return f"only {distances} distinct distances inside the bandwidth"
     if tie_weight > _MOST_TIE_WEIGHT:
-        return "more than half the weight is at a gap of 0"
+        return "more than half the weight is at a distance of 0"
     return ""
 
 
 def _quadratic(
-    gap: FloatArray,
-    d: FloatArray,
-    weight: FloatArray,
+    distance: Floats,
+    d: Floats,
+    weight: Floats,
     codes: PairCodes,
     cluster: str,
     level: float,
 ) -> Estimates | None:
-    fit = polynomial(gap, d, weight, degree=2)
+    fit = polynomial(distance, d, weight, degree=2)
     if fit is None:
         return None
-    n = len(gap)
+    n = len(distance)
     z = fit.loadings * fit.residuals * n
     if cluster == "query":
         # The rest of statsmodels' correction, Q/(Q − 1), comes with the estimate.
@@ -200,6 +402,90 @@ def _quadratic(
     return estimate_listed(z, float(fit.coefficients[0]), codes, cluster=cluster, level=level)
 
 
-def _mean(d: FloatArray, codes: PairCodes, cluster: str, level: float) -> Estimates:
+def _mean(d: Floats, codes: PairCodes, cluster: str, level: float) -> Estimates:
     center = float(d.mean()) if len(d) else 0.0
     return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
+
+
+BINS = 20
+
+
+@dataclass(frozen=True)
+class DistanceDensity:
+    """Density of the distances above 0 and up to a width; ties stand apart.
+
+    Attributes
+    ----------
+    edges : array (bin + 1,)
+        From 0 to the width; a bin holds its right end.
+    counts : array of int64 (bin,)
+    density : array (bin,)
+        Share of all pairs for each unit of the distance.
+    at_zero : float
+        The density at 0, from the right; NaN where there is no pair.
+    n_ties : int
+        Pairs with a distance of 0, which have no density.
+    """
+
+    edges: Floats
+    counts: Ints
+    density: Floats
+    at_zero: float
+    n_ties: int
+
+
+def distance_density(
+    distance: Floats, width: float, *, total: int | None = None, bins: int = BINS
+) -> DistanceDensity:
+    """Estimate the density of distances near 0.
+
+    A histogram of equal bins; at 0, where half of a kernel would look at nothing, the intercept
+    of a line through the heights at the middles of the bins, weighted by 1 − Δ/width.
+
+    Parameters
+    ----------
+    distance : array (pair,)
+        Distances of pairs, all those up to `width`.
+    width : float
+        How far from 0 to look.
+    total : int, optional
+        Number of all pairs, whatever their distance; by default those given.
+    bins : int
+        Number of bins, at least 2.
+
+    Returns
+    -------
+    DistanceDensity
+
+    References
+    ----------
+    McCrary (2008), Manipulation of the running variable in the regression discontinuity design:
+    a density test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = distance_density(np.linspace(0.0005, 0.9995, 1000), 0.2)
+    >>> round(found.at_zero, 3), int(found.counts.sum())
+    (1.0, 200)
+    """
+    if not (np.isfinite(width) and width > 0) or bins < 2:
+        raise MpcError(
+            f"A density needs a width above 0 and at least 2 bins, got {width} and {bins}."
+        )
+    distance = np.asarray(distance, dtype=np.float64)
+    number = len(distance) if total is None else total
+    edges = np.linspace(0.0, width, bins + 1)
+    near = distance[(distance > 0) & (distance <= width)]
+    place = np.searchsorted(edges, near, side="left") - 1
+    counts = np.bincount(place, minlength=bins).astype(np.int64)
+    # In units of the width, at which heights can be written whatever the scale of scores is.
+    heights = np.asarray(counts * (bins / number) if number else np.full(bins, np.nan), np.float64)
+    middles = (np.arange(bins) + 0.5) / bins
+    line = polynomial(middles, heights, 1 - middles, degree=1)
+    with np.errstate(over="ignore"):
+        density = np.asarray(heights / width, np.float64)
+        at_zero = float("nan") if line is None or not number else line.coefficients[0] / width
+    return DistanceDensity(
+        edges, counts, density, max(float(at_zero), 0.0), int((distance == 0).sum())
+    )

@@ -8,15 +8,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
-from mpc_lab.inference.correlation import (
+from mpc_lab.inference.bands import (
     DRAWS,
     absolute_normals,
     check_correlation,
     limited,
     upper_quantile,
 )
-from mpc_lab.inference.student import critical, normal_critical
+from mpc_lab.inference.estimates import critical, normal_critical, significance
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 METHODS = ("holm", "romano_wolf", "fdr_bh", "none")
 
@@ -33,26 +33,21 @@ class Adjusted:
         Cutting is a test decision, not extra precision.
     """
 
-    p_adjusted: FloatArray
-    ci_low_adjusted: FloatArray
-    ci_high_adjusted: FloatArray
-    ci_cut: BoolArray
-
-    def excludes_zero(self) -> BoolArray:
-        """Return where the adjusted interval excludes 0: exactly where p_adjusted ≤ a."""
-        apart = (self.ci_low_adjusted > 0) | (self.ci_high_adjusted < 0)
-        return np.asarray(apart | self.ci_cut)
+    p_adjusted: Floats
+    ci_low_adjusted: Floats
+    ci_high_adjusted: Floats
+    ci_cut: Flags
 
 
 def adjust(
-    p: FloatArray,
-    estimate: FloatArray,
-    std_error: FloatArray,
-    dof: FloatArray,
+    p: Floats,
+    estimate: Floats,
+    std_error: Floats,
+    dof: Floats,
     *,
     method: str,
     level: float = 0.95,
-    correlation: FloatArray | None = None,
+    correlation: Floats | None = None,
     seed: int = 0,
     draws: int = DRAWS,
 ) -> Adjusted:
@@ -124,14 +119,14 @@ def adjust(
     return _agreeing(p_adjusted, np.asarray(estimate), half, a)
 
 
-def holm(p: FloatArray) -> FloatArray:
+def holm(p: Floats) -> Floats:
     """Return Holm's step-down p-values."""
     order, steps = _ascending(p)
     stepped = np.minimum(np.maximum.accumulate(p[order] * (p.size - steps)), 1.0)
     return _put_back(stepped, order)
 
 
-def benjamini_hochberg(p: FloatArray) -> FloatArray:
+def benjamini_hochberg(p: Floats) -> Floats:
     """Return the step-up p-values of Benjamini and Hochberg."""
     order, steps = _ascending(p)
     # In this order the largest is multiplied by exactly 1, and none falls below its own p.
@@ -141,8 +136,8 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
 
 
 def _romano_wolf(
-    p: FloatArray, a: float, correlation: FloatArray, seed: int, draws: int
-) -> tuple[FloatArray, float]:
+    p: Floats, a: float, correlation: Floats, seed: int, draws: int
+) -> tuple[Floats, float]:
     """Return the step-down p-values and the tail probability of the first step."""
     if p.size == 0:
         return p, a / 2
@@ -163,7 +158,7 @@ def _romano_wolf(
     return _put_back(np.maximum.accumulate(step), order), float(ndtr(-first))
 
 
-def _agreeing(p_adjusted: FloatArray, estimate: FloatArray, half: FloatArray, a: float) -> Adjusted:
+def _agreeing(p_adjusted: Floats, estimate: Floats, half: Floats, a: float) -> Adjusted:
     """Make the intervals follow the decision p_adjusted ≤ a, also where rounding disagrees."""
     low, high = estimate - half, estimate + half
     rejected = p_adjusted <= a
@@ -175,7 +170,7 @@ def _agreeing(p_adjusted: FloatArray, estimate: FloatArray, half: FloatArray, a:
     return Adjusted(p_adjusted, low, high, np.asarray(cut))
 
 
-def _among(correlation: FloatArray | None, family: BoolArray) -> FloatArray:
+def _among(correlation: Floats | None, family: Flags) -> Floats:
     if correlation is None:
         raise MpcError(
             "adjust='romano_wolf' needs the correlation of the cells, got none; "
@@ -185,11 +180,11 @@ def _among(correlation: FloatArray | None, family: BoolArray) -> FloatArray:
     return correlation[np.ix_(family, family)]
 
 
-def _ascending(p: FloatArray) -> tuple[IntArray, IntArray]:
+def _ascending(p: Floats) -> tuple[Ints, Ints]:
     return np.argsort(p, kind="stable"), np.arange(p.size)
 
 
-def _put_back(ordered: FloatArray, order: IntArray) -> FloatArray:
+def _put_back(ordered: Floats, order: Ints) -> Floats:
     result = np.empty_like(ordered)
     result[order] = ordered
     return result

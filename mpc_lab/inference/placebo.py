@@ -1,4 +1,4 @@
-"""What would a group without any meaning show? Membership is dealt out anew inside each query."""
+"""What would a meaningless group show? Membership is reassigned at random inside each query."""
 
 from __future__ import annotations
 
@@ -7,17 +7,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray, significance
-from mpc_lab.inference.listed import PairCodes, estimate_listed, pair_codes
-from mpc_lab.inference.signflips import sign_flip_p
+from mpc_lab.errors import check_count
+from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
+from mpc_lab.inference.estimates import significance
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.shuffling import close_rows, shuffle_within
+from mpc_lab.pairing.pairs import close_rows, shuffle_within
+from mpc_lab.vocabulary import Flags, Floats, Ints
+
+# One more than the flips is a multiple of 1/a for the usual levels, so that the rate can be a.
+FLIPS = 999
+_MOST_SUMS = 1_000
+_ROUNDING = 1e-12
+
+
+def sign_flip_p(sums: Floats, a: float, rng: np.random.Generator) -> float:
+    """Test that independent sums, each symmetric about 0, add up to 0.
+
+    Exact whatever their spread and their tails. Σ±T is compared, not a t statistic: given |T| the
+    two put all signs in the same order, because ΣT² does not change with them. Those as far from 0
+    as ΣT itself count in part, by a uniform draw: sums of a few whole numbers have many such, and
+    a p-value that counted them all would be at most `a` less often than it should.
+
+    Parameters
+    ----------
+    sums : array
+        One for each independent unit. More than 1,000 are added to 1,000 first, by their order,
+        which costs hardly any power and leaves them independent and symmetric.
+    a : float
+        The level of the test.
+    rng : Generator
+        Draws the signs.
+
+    Returns
+    -------
+    float
+        The p-value; NaN where so few sums differ from 0 that no signs could reject at `a`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sign_flip_p(np.ones(20), 0.05, np.random.default_rng(0)) <= 0.001
+    True
+    """
+    sums = np.asarray(sums, dtype=np.float64)
+    sums = sums[sums != 0]
+    if len(sums) > _MOST_SUMS:
+        sums = np.asarray(np.bincount(np.arange(len(sums)) % _MOST_SUMS, sums), dtype=np.float64)
+    # Of 2ⁿ signs two are as far from 0 as any.
+    if 2.0 ** (1 - len(sums)) > a:
+        return float("nan")
+    total = float(sums.sum())
+    bits = np.unpackbits(
+        rng.integers(0, 256, (FLIPS, -(-len(sums) // 8)), dtype=np.uint8), axis=1, count=len(sums)
+    )
+    flipped = np.abs(2.0 * (bits @ sums) - total)
+    # The same signs may be added up in another order, and must count as equal.
+    excess = flipped - abs(total)
+    rounding = _ROUNDING * float(np.abs(sums).sum())
+    beyond, equal = (excess > rounding).sum(), 1 + (np.abs(excess) <= rounding).sum()
+    return float((beyond + rng.uniform() * equal) / (1 + FLIPS))
 
 
 @dataclass(frozen=True)
 class Placebo:
-    """Estimates of groups that were dealt out at random; NaN where not estimable.
+    """Estimates of groups assigned at random; NaN where not estimable.
 
     Attributes
     ----------
@@ -35,10 +88,10 @@ class Placebo:
         Permutations with a `p_value`.
     """
 
-    estimate: FloatArray
-    p_value: FloatArray
-    audited_p_value: FloatArray
-    query_p_value: FloatArray
+    estimate: Floats
+    p_value: Floats
+    audited_p_value: Floats
+    query_p_value: Floats
     observed: float
     observed_p_value: float
     rejected: float
@@ -49,11 +102,11 @@ class Placebo:
 
 def placebo(
     log: Log,
-    member: BoolArray,
-    query: IntArray,
+    member: Flags,
+    query: Ints,
     *,
     epsilon: float,
-    item: IntArray | None = None,
+    item: Ints | None = None,
     cluster: str = "query",
     level: float = 0.95,
     permutations: int = 200,
@@ -72,7 +125,7 @@ def placebo(
         \qquad \sum_{i \in q} a_i = 0,
 
     a total over rows that were drawn without replacement from numbers that sum to 0. So its mean
-    is 0, exactly, and queries are dealt out independently of each other, whatever items they
+    is 0, exactly, and queries are permuted independently of each other, whatever items they
     share. That is all a test of a placebo needs to know, and no variance has to be estimated:
     each is compared with the sums :math:`\sum_q \pm T_q` under random signs,
 
@@ -91,7 +144,7 @@ def placebo(
     The other exact reference, the permutations themselves, is what the group itself is held
     against (`observed_p_value`). It cannot serve for the placebos: a permutation ranked among
     permutations is beyond 95 % of them in 5 % of cases whatever the sums are. Signs know nothing
-    of how groups were dealt out; they reject too often where sums do not centre on 0 or queries
+    of how groups were assigned; they reject too often where sums do not centre on 0 or queries
     are not independent.
 
     How often the audit's own variance rejects stands beside it. The variance over queries, with
@@ -107,7 +160,7 @@ def placebo(
     query : array of int64 (row of the log,)
         Query, or unit, of each row; membership is shuffled inside queries in either case.
     epsilon : float
-        The largest gap.
+        The largest distance.
     item : array of int64 (row of the log,), optional
         Items, for ``cluster="item"`` and ``"union"``.
     cluster : {"naive", "query", "item", "union"}
@@ -130,25 +183,24 @@ def placebo(
     Randomization tests under an approximate symmetry assumption. Phipson & Smyth (2010),
     Permutation p-values should never be zero.
     """
-    if permutations < 1:
-        raise MpcError(f"permutations must be at least 1, got {permutations}; try 200.")
+    permutations = check_count("permutations", permutations, remedy="Try 200.")
     a = significance(level)
     lower, upper = close_rows(log, epsilon)
     items = (None, None) if item is None else (item[lower], item[upper])
     codes = pair_codes(query[lower], *items)
     d = log.outcome[lower] - log.outcome[upper]
-    # Signs must not move in step with the dealing, so they have a stream of their own.
-    dealing, signs = np.random.default_rng(seed).spawn(2)
+    # Signs must not move in step with the draws, so they have a stream of their own.
+    drawing, signs = np.random.default_rng(seed).spawn(2)
 
-    def dealt(member: BoolArray) -> tuple[float, float, float, float]:
+    def estimate_for(member: Flags) -> tuple[float, float, float, float]:
         below = member[lower]
         cross = below != member[upper]
         return _both_orders(d, below, cross, codes, cluster, level, signs)
 
-    observed = dealt(member)[0]
+    observed = estimate_for(member)[0]
     found = []
     for _ in range(permutations):
-        found.append(dealt(shuffle_within(log.starts, member, dealing)))
+        found.append(estimate_for(shuffle_within(log.starts, member, drawing)))
         if done is not None:
             done()
     estimate, p_value, audited, by_query = np.array(found).T
@@ -167,9 +219,9 @@ def placebo(
 
 
 def _both_orders(
-    d: FloatArray,
-    below: BoolArray,
-    cross: BoolArray,
+    d: Floats,
+    below: Flags,
+    cross: Flags,
     codes: PairCodes,
     cluster: str,
     level: float,
@@ -193,17 +245,17 @@ def _both_orders(
     return center, p_value, float(audited.p_value), float(by_query.p_value)
 
 
-def _sums(d: FloatArray, query: IntArray) -> FloatArray:
+def _sums(d: Floats, query: Ints) -> Floats:
     """Return the sum of each query that has a pair."""
     return np.asarray(np.bincount(query, d)[np.bincount(query) > 0])
 
 
-def _share_up_to(p_value: FloatArray, a: float) -> float:
+def _share_up_to(p_value: Floats, a: float) -> float:
     known = p_value[np.isfinite(p_value)]
     return float((known <= a).mean()) if len(known) else float("nan")
 
 
-def _share_beyond(observed: float, drawn: FloatArray) -> float:
+def _share_beyond(observed: float, drawn: Floats) -> float:
     if not np.isfinite(observed) or len(drawn) == 0:
         return float("nan")
     return float((1 + (np.abs(drawn) >= abs(observed)).sum()) / (1 + len(drawn)))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import FloatArray, significance
-from mpc_lab.inference.student import critical
+from mpc_lab.errors import MpcError, check_count, check_number
+from mpc_lab.inference.estimates import critical, significance
+from mpc_lab.vocabulary import Floats
 
 _ROUNDING = 1e-12
 
 
 def mde(
-    std_error: FloatArray,
-    dof: FloatArray,
+    std_error: Floats,
+    dof: Floats,
     *,
     level: float = 0.95,
     power: float = 0.8,
     tests: int = 1,
-) -> FloatArray:
+) -> Floats:
     """Return the minimum detectable effect (t_{1−a/2} + t_power)·SE.
 
     Parameters
@@ -41,55 +41,22 @@ def mde(
     return np.asarray(_multiple(dof, level, power, tests) * std_error)
 
 
-def mde_adjusted(
-    std_error: FloatArray,
-    dof: FloatArray,
-    *,
-    tests: int,
-    level: float = 0.95,
-    power: float = 0.8,
-) -> FloatArray:
-    """Return the minimum detectable effect in a family of `tests` cells: `mde` with a/m."""
-    return mde(std_error, dof, level=level, power=power, tests=tests)
-
-
-def floor_variance(variance_item: FloatArray, variance_both: FloatArray) -> FloatArray:
+def floor_variance(variance_item: Floats, variance_both: Floats) -> Floats:
     """Return max(0, V_item − V_both), the variance that more queries cannot pass."""
     return np.maximum(0.0, np.asarray(variance_item) - np.asarray(variance_both))
 
 
-def variance_at(
-    new_queries: FloatArray,
-    *,
-    variance_query: FloatArray,
-    queries: FloatArray,
-    floor: FloatArray | float = 0.0,
-) -> FloatArray:
-    """Return V(Q′) = V_query·Q/Q′ + floor for Q′ queries of the same kind.
-
-    Parameters
-    ----------
-    new_queries : array
-        Q′.
-    variance_query, queries : array
-        V_query and the number of queries Q it was measured with.
-    floor : array or float
-        `floor_variance` of the same catalogue; 0 without item sums.
-    """
-    return np.asarray(variance_query * queries / new_queries + floor)
-
-
 def queries_needed(
-    effect: FloatArray | float,
+    effect: Floats | float,
     *,
-    variance_query: FloatArray,
-    queries: FloatArray,
-    dof: FloatArray,
-    floor: FloatArray | float = 0.0,
+    variance_query: Floats,
+    queries: Floats,
+    dof: Floats,
+    floor: Floats | float = 0.0,
     level: float = 0.95,
     power: float = 0.8,
     tests: int = 1,
-) -> FloatArray:
+) -> Floats:
     """Return the smallest Q′ at which `effect` is detected with the given power.
 
     Solves (t_{1−a/2} + t_power)²·V(Q′) ≤ effect² with the cell's own degrees of freedom.
@@ -98,8 +65,10 @@ def queries_needed(
     ----------
     effect : array or float
         Size of the gap, in outcome units.
-    variance_query, queries, floor
-        As in `variance_at`.
+    variance_query, queries : array
+        V_query and the number of queries Q it was measured with: V(Q′) = V_query·Q/Q′ + floor.
+    floor : array or float
+        `floor_variance` of the same catalogue; 0 without item sums.
     dof, level, power, tests
         As in `mde`.
 
@@ -129,10 +98,7 @@ def queries_needed(
     return np.where(np.isnan(room), np.nan, np.where(reachable, needed, np.inf))
 
 
-def _multiple(dof: FloatArray, level: float, power: float, tests: int) -> FloatArray:
+def _multiple(dof: Floats, level: float, power: float, tests: int) -> Floats:
     a = significance(level)
-    if not a / 2 < power < 1:
-        raise MpcError(f"power must lie between {a / 2:g} and 1, got {power}; try power=0.8.")
-    if tests < 1:
-        raise MpcError(f"tests must be the size of the family, at least 1, got {tests}.")
-    return critical(a / (2 * tests), dof) + critical(1 - power, dof)
+    check_number("power", power, above=a / 2, below=1, remedy="Try power=0.8.")
+    return critical(a / (2 * check_count("tests", tests)), dof) + critical(1 - power, dof)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import FloatArray, IntArray
+from mpc_lab.vocabulary import Floats, Ints
 
 
-def fit(d: FloatArray, query_codes: IntArray) -> Any:
+def fit(d: Floats, query_codes: Ints) -> Any:
     """Regress the outcome differences of a cell on a constant, clustered by query.
 
     d_p = MPC + u_p. The standard error equals that of ``cluster="query"``; the interval does

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.arguments import as_number
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, TextArray
+from mpc_lab.errors import MpcError, check_number
+from mpc_lab.vocabulary import (
+    INCONCLUSIVE,
+    NOT_ESTIMABLE,
+    OVERVALUED,
+    UNDERVALUED,
+    WITHIN,
+    Flags,
+    Floats,
+    Texts,
+)
 
-NOT_ESTIMABLE = "not estimable"
-WITHIN = "within tolerance"
-UNDERVALUED = "undervalued"
-OVERVALUED = "overvalued"
-INCONCLUSIVE = "inconclusive"
 COVERS_ZERO = "interval covers 0"
 BRACKET = "bracket"
 
-Cut = BoolArray | bool
+Cut = Flags | bool
 
 
 def verdicts(
-    low: FloatArray,
-    high: FloatArray,
-    mirrored_low: FloatArray,
-    mirrored_high: FloatArray,
+    low: Floats,
+    high: Floats,
+    mirrored_low: Floats,
+    mirrored_high: Floats,
     *,
     cut: Cut = False,
     mirrored_cut: Cut = False,
     tolerance: float | None = None,
-) -> tuple[TextArray, TextArray]:
+) -> tuple[Texts, Texts]:
     """Return the verdict of each cell and its reason.
 
     In this order: ``not estimable``; ``within tolerance`` where the adjusted interval lies
@@ -75,13 +78,13 @@ def verdicts(
 
 
 def outside(
-    verdict: TextArray,
-    low: FloatArray,
-    high: FloatArray,
+    verdict: Texts,
+    low: Floats,
+    high: Floats,
     *,
     cut: Cut = False,
     tolerance: float | None = None,
-) -> BoolArray:
+) -> Flags:
     """Return where the interval lies wholly outside ±tolerance with a direction verdict.
 
     Without a tolerance this is every direction verdict.
@@ -94,9 +97,9 @@ def outside(
 
 
 def gate(
-    verdict: TextArray,
-    low: FloatArray,
-    high: FloatArray,
+    verdict: Texts,
+    low: Floats,
+    high: Floats,
     *,
     cut: Cut = False,
     tolerance: float | None = None,
@@ -131,24 +134,21 @@ def gate(
 
 def check_tolerance(tolerance: float | None) -> None:
     """Raise unless `tolerance` is None or a finite number that is not negative."""
-    if tolerance is None:
-        return
-    if not 0 <= as_number(tolerance) < np.inf:
-        raise MpcError(
-            f"tolerance must be a number of outcome units, 0 or above, got {tolerance!r}; "
-            "leave it out to ask for a direction only."
+    if tolerance is not None:
+        check_number(
+            "tolerance", tolerance, at_least=0, remedy="Leave it out to ask for a direction only."
         )
 
 
-def _inside(low: FloatArray, high: FloatArray, tolerance: float | None) -> BoolArray:
+def _inside(low: Floats, high: Floats, tolerance: float | None) -> Flags:
     if tolerance is None:
         return np.zeros(low.shape, dtype=np.bool_)
     return np.asarray((low >= -tolerance) & (high <= tolerance))
 
 
-def _above(low: FloatArray, cut: Cut, bound: float) -> BoolArray:
+def _above(low: Floats, cut: Cut, bound: float) -> Flags:
     return np.asarray((low > bound) | (cut & (low == 0) & (bound == 0)))
 
 
-def _below(high: FloatArray, cut: Cut, bound: float) -> BoolArray:
+def _below(high: Floats, cut: Cut, bound: float) -> Flags:
     return np.asarray((high < bound) | (cut & (high == 0) & (bound == 0)))

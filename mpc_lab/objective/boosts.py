@@ -1,4 +1,4 @@
-"""One group of a ranking, ready to be boosted by any α."""
+"""One group of a ranking under boosts of its scores: its gap and what the lists are worth."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
+from mpc_lab.errors import MpcError, check_epsilon
+from mpc_lab.inference.clustered import estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates, estimate
-from mpc_lab.inference.listed import estimate_listed, pair_codes
-from mpc_lab.objective.change import Change, change_between
 from mpc_lab.objective.ndcg import (
+    Change,
     QueryObjective,
+    Weights,
+    change_between,
     gains,
     in_code_order,
+    position_weights,
     query_codes,
     query_objective,
 )
@@ -37,10 +39,10 @@ from mpc_lab.objective.sides import (
     merge_boosted,
     split,
 )
-from mpc_lab.objective.weights import Weights, position_weights
+from mpc_lab.pairing.kernels import interruptible
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.moments import Quadratic
-from mpc_lab.pairing.stopping import interruptible
+from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -59,9 +61,9 @@ class Gaps:
     estimates : Estimates
     """
 
-    alpha: FloatArray
-    pairs: IntArray
-    mean: FloatArray
+    alpha: Floats
+    pairs: Ints
+    mean: Floats
     estimates: Estimates
 
 
@@ -102,7 +104,7 @@ class Boosts:
         return query_objective(self.ranking, weights=self._weights, gain=self._gain, log=self.log)
 
     @cached_property
-    def _codes(self) -> IntArray:
+    def _codes(self) -> Ints:
         return query_codes(self.ranking, self.log)
 
     @cached_property
@@ -115,7 +117,7 @@ class Boosts:
         epsilon: float,
         *,
         cluster: str = "query",
-        kept: BoolArray | None = None,
+        kept: Flags | None = None,
         level: float = 0.95,
     ) -> Gaps:
         """Return MPC(α) at each α.
@@ -136,7 +138,7 @@ class Boosts:
         sums = self._windows(steps, epsilon, some)
         pairs = sums[:, PAIRS].astype(np.int64)
         known = np.where(pairs > 0, pairs, np.nan)
-        if cluster in ("item", "union"):
+        if VARIANCES[cluster].needs_items:
             items = self._items(cluster)
             listed = (self._pairs(a, epsilon, some, n) for a, n in zip(steps, pairs, strict=True))
             estimates = _stack([self._estimate(*rows, items, cluster, level) for rows in listed])
@@ -154,7 +156,7 @@ class Boosts:
             )
         return Gaps(steps, pairs, self._center + sums[:, SUM] / known, estimates)
 
-    def objective(self, alpha: float) -> tuple[QueryObjective, IntArray]:
+    def objective(self, alpha: float) -> tuple[QueryObjective, Ints]:
         """Return the objective under a boost, and how many places of each list have a new row.
 
         Lists are those of the scores, ties in the order of logged positions, else of the input.
@@ -182,7 +184,7 @@ class Boosts:
         return after, in_code_order(moved, self._codes)
 
     def change(
-        self, alpha: float, *, kept: BoolArray | None = None, level: float = 0.95
+        self, alpha: float, *, kept: Flags | None = None, level: float = 0.95
     ) -> tuple[Change, float]:
         """Return the paired change of the objective, and the share of places with a new row.
 
@@ -194,7 +196,7 @@ class Boosts:
         rows = self.baseline.size[some].sum()
         return change, float(moved[some].sum() / rows) if rows else float("nan")
 
-    def _windows(self, steps: FloatArray, epsilon: float, kept: BoolArray) -> FloatArray:
+    def _windows(self, steps: Floats, epsilon: float, kept: Flags) -> Floats:
         inside, outside = self.sides.inside, self.sides.outside
         sums = np.zeros((len(steps), N_SUMS))
         interruptible(
@@ -215,9 +217,7 @@ class Boosts:
         )
         return sums
 
-    def _pairs(
-        self, alpha: float, epsilon: float, kept: BoolArray, n: int
-    ) -> tuple[IntArray, IntArray]:
+    def _pairs(self, alpha: float, epsilon: float, kept: Flags, n: int) -> tuple[Ints, Ints]:
         """Return the rows of the ranking that make the `n` pairs of one step."""
         inside, outside = self.sides.inside, self.sides.outside
         i, j = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -236,7 +236,7 @@ class Boosts:
         return self.log.row[inside.place[i]], self.log.row[outside.place[j]]
 
     def _estimate(
-        self, one: IntArray, other: IntArray, items: IntArray, cluster: str, level: float
+        self, one: Ints, other: Ints, items: Ints, cluster: str, level: float
     ) -> Estimates:
         ranking = self.ranking
         d = ranking.outcome[one] - ranking.outcome[other]
@@ -248,7 +248,7 @@ class Boosts:
         codes = pair_codes(query, item[: len(one)], item[len(one) :])
         return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
 
-    def _items(self, cluster: str) -> IntArray:
+    def _items(self, cluster: str) -> Ints:
         if self.ranking.item_code is None:
             raise MpcError(
                 f"cluster={cluster!r} needs items, but the ranking has no item column; "
@@ -257,7 +257,7 @@ class Boosts:
         return self.ranking.item_code
 
 
-def _dense(code: IntArray) -> IntArray:
+def _dense(code: Ints) -> Ints:
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
@@ -270,3 +270,98 @@ def _stack(cells: list[Estimates]) -> Estimates:
     return Estimates(
         **{f.name: join([getattr(cell, f.name) for cell in cells]) for f in fields(Estimates)}
     )
+
+
+STEPS = 201
+
+
+@dataclass(frozen=True)
+class BoostCurve:
+    """A group under boosts by each α; arrays over α.
+
+    Attributes
+    ----------
+    gaps : Gaps
+        MPC(α) of the group.
+    objective : dict of arrays
+        ``dcg``, ``ndcg`` and their ``_std_error``; ``dcg_change`` and ``ndcg_change`` against no
+        boost, paired, each with ``_low`` and ``_high``.
+    share_changed : array
+        Share of the places of all lists that have a new row.
+    """
+
+    gaps: Gaps
+    objective: dict[str, Floats]
+    share_changed: Floats
+
+
+def boost_curve(
+    ranking: Ranking | Boosts,
+    group: str,
+    epsilon: float,
+    alphas: ArrayLike | None = None,
+    *,
+    cluster: str = "query",
+    level: float = 0.95,
+    weights: Weights = None,
+    gain: str = "linear",
+) -> BoostCurve:
+    """Follow a group's gap and the objective along boosts.
+
+    Parameters
+    ----------
+    ranking : Ranking or Boosts
+        `Boosts` of the same group where it was prepared before: a step then costs no sort.
+    group : str
+    epsilon : float
+        The threshold, the same for every α: that of the baseline's headline.
+    alphas : array, optional
+        By default 201 steps over ± the standard deviation of all scores.
+    cluster, level
+        Of the interval of the gap; those of the objective are by query.
+    weights, gain
+        Of the objective.
+    """
+    ready = prepare(ranking, group, weights, gain)
+    steps = _alphas(alphas, ready.ranking)
+    epsilon = check_epsilon(epsilon)
+    changes = [ready.change(alpha, level=level) for alpha in steps]
+    columns: dict[str, list[float]] = {}
+    for change, _ in changes:
+        for name, value in change.flat().items():
+            columns.setdefault(name, []).append(value)
+    return BoostCurve(
+        gaps=ready.gap(steps, epsilon, cluster=cluster, level=level),
+        objective={name: np.array(values) for name, values in columns.items()},
+        share_changed=np.array([share for _, share in changes]),
+    )
+
+
+def default_alphas(ranking: Ranking, steps: int = STEPS) -> Floats:
+    """Return steps of α over ± the standard deviation of all scores, 0 among them."""
+    half = steps // 2
+    return np.asarray(ranking.score_std * (np.arange(-half, half + 1) / half))
+
+
+def _alphas(alphas: ArrayLike | None, ranking: Ranking) -> Floats:
+    if alphas is None:
+        return default_alphas(ranking)
+    try:
+        steps = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise MpcError(f"alphas must be numbers, but {alphas!r} came.") from None
+    if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all():
+        raise MpcError(f"alphas must be a list of finite numbers, but {alphas!r} came.")
+    return steps
+
+
+def prepare(ranking: Ranking | Boosts, group: str, weights: Weights, gain: str) -> Boosts:
+    """Return `Boosts` as they came, or prepare them."""
+    if isinstance(ranking, Boosts):
+        if ranking.group != group:
+            raise MpcError(
+                f"These Boosts were prepared for group {ranking.group!r}, but {group!r} is asked "
+                "for: prepare Boosts for each group."
+            )
+        return ranking
+    return Boosts(ranking, group, weights=weights, gain=gain)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.arrays import BoolArray, FloatArray, significance
-from mpc_lab.inference.estimates import Estimates
-from mpc_lab.inference.student import critical
-from mpc_lab.objective.boosting import STEPS, Boosts, Gaps, check_epsilon, default_alphas, prepared
-from mpc_lab.objective.change import Change
-from mpc_lab.objective.clustered import query_clusters
-from mpc_lab.objective.weights import Weights
+from mpc_lab.errors import MpcError, check_epsilon
+from mpc_lab.inference.clustered import query_clusters
+from mpc_lab.inference.estimates import Estimates, critical, significance
+from mpc_lab.objective.boosts import STEPS, Boosts, Gaps, default_alphas, prepare
+from mpc_lab.objective.ndcg import Change, Weights
+from mpc_lab.vocabulary import Flags, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -45,7 +43,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class FairBoost:
+class ChosenBoost:
     """α*, how sure it is, and what it costs.
 
     Attributes
@@ -96,7 +94,7 @@ def fair_boost(
     steps: int = STEPS,
     weights: Weights = None,
     gain: str = "linear",
-) -> FairBoost:
+) -> ChosenBoost:
     r"""Find the boost α* that closes a group's gap.
 
     :math:`\mathrm{MPC}(\alpha)` is the mean of d over cross-group pairs with
@@ -130,7 +128,7 @@ def fair_boost(
     >>> -0.1 < found.alpha < 0.2
     True
     """
-    ready = prepared(ranking, group, weights, gain)
+    ready = prepare(ranking, group, weights, gain)
     epsilon = check_epsilon(epsilon)
     if steps < 3 or steps % 2 == 0:
         raise MpcError(f"steps must be an odd number of at least 3, but {steps!r} came.")
@@ -145,7 +143,7 @@ def fair_boost(
     of_queries = chosen[query_clusters(ready.ranking)[0]]
     if crossings:
         held = _try(ready, alpha, epsilon, cluster, ~chosen, ~of_queries, level)
-    return FairBoost(
+    return ChosenBoost(
         alpha=alpha,
         resolution=epsilon / 2,
         n_crossings=len(crossings),
@@ -160,7 +158,7 @@ def fair_boost(
     )
 
 
-def halves(ranking: Ranking, seed: int) -> BoolArray:
+def halves(ranking: Ranking, seed: int) -> Flags:
     """Return which clusters (units, or queries) are in the half that α* is chosen on."""
     _, n = query_clusters(ranking)
     if n < 2:
@@ -173,7 +171,7 @@ def halves(ranking: Ranking, seed: int) -> BoolArray:
     return chosen
 
 
-def falling_crossings(alphas: FloatArray, means: FloatArray) -> list[float]:
+def falling_crossings(alphas: Floats, means: Floats) -> list[float]:
     """Return where a curve goes from + to −, linear between the steps that have a value.
 
     A value of exactly 0 between + and − is the crossing itself.
@@ -191,7 +189,7 @@ def falling_crossings(alphas: FloatArray, means: FloatArray) -> list[float]:
     return crossings
 
 
-def confidence_set(alphas: FloatArray, curve: Estimates, level: float) -> Intervals:
+def confidence_set(alphas: Floats, curve: Estimates, level: float) -> Intervals:
     """Return all α at which 0 lies inside the interval of MPC(α), linear between steps.
 
     Where a step has no interval, nothing is excluded on either side of it.
@@ -235,8 +233,8 @@ def _try(
     alpha: float,
     epsilon: float,
     cluster: str,
-    clusters: BoolArray,
-    queries: BoolArray,
+    clusters: Flags,
+    queries: Flags,
     level: float,
 ) -> HeldOut:
     gaps = ready.gap([0.0, alpha], epsilon, cluster=cluster, kept=clusters, level=level)
@@ -244,14 +242,14 @@ def _try(
     return HeldOut(gaps, change, share, int(queries.sum()))
 
 
-def _sign(means: FloatArray) -> int:
+def _sign(means: Floats) -> int:
     known = means[np.isfinite(means)]
     if len(known) and (known > 0).all():
         return 1
     return -1 if len(known) and (known < 0).all() else 0
 
 
-def _note(n_crossings: int, means: FloatArray) -> str:
+def _note(n_crossings: int, means: Floats) -> str:
     if n_crossings == 1:
         return ""
     if n_crossings:

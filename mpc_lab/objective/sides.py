@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.inference.arrays import BoolArray, FloatArray, IntArray
-from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.log import Log
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -33,19 +33,19 @@ class Run:
         Tied rows of a query are listed in ascending turn.
     """
 
-    starts: IntArray
-    score: FloatArray
-    outcome: FloatArray
-    place: IntArray
-    turn: IntArray
+    starts: Ints
+    score: Floats
+    outcome: Floats
+    place: Ints
+    turn: Ints
 
 
 @dataclass(frozen=True)
 class Sides:
     """The two runs of a log, and where its units and queries start."""
 
-    units: IntArray
-    starts: IntArray
+    units: Ints
+    starts: Ints
     inside: Run
     outside: Run
 
@@ -63,7 +63,7 @@ def mean_difference(sides: Sides) -> float:
     both = (n_in > 0) & (n_out > 0)
     origin = outside.outcome[outside.starts[:-1][both]]
 
-    def sums(run: Run) -> FloatArray:
+    def sums(run: Run) -> Floats:
         query = np.repeat(np.arange(len(both)), np.diff(run.starts))
         place = np.cumsum(both)[query] - 1
         y = (run.outcome - origin[place])[both[query]]
@@ -75,7 +75,7 @@ def mean_difference(sides: Sides) -> float:
     return float(n_out[both] @ sums(inside) - n_in[both] @ sums(outside)) / pairs
 
 
-def _run(log: Log, ranking: Ranking, chosen: BoolArray) -> Run:
+def _run(log: Log, ranking: Ranking, chosen: Flags) -> Run:
     place = np.flatnonzero(chosen)
     row = log.row[place]
     return Run(
@@ -93,18 +93,18 @@ N_SUMS = 7
 
 @kernel
 def add_windows(
-    units: IntArray,
-    kept: BoolArray,
-    in_starts: IntArray,
-    in_score: FloatArray,
-    in_outcome: FloatArray,
-    out_starts: IntArray,
-    out_score: FloatArray,
-    out_outcome: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
+    units: Ints,
+    kept: Flags,
+    in_starts: Ints,
+    in_score: Floats,
+    in_outcome: Floats,
+    out_starts: Ints,
+    out_score: Floats,
+    out_outcome: Floats,
+    low: Floats,
+    high: Floats,
     center: float,
-    sums: FloatArray,
+    sums: Floats,
 ) -> None:
     """Add, for each k, the cross-group pairs with low[k] ≤ s(j) − s(i) ≤ high[k].
 
@@ -157,16 +157,16 @@ def add_windows(
 
 @kernel
 def list_window(
-    units: IntArray,
-    kept: BoolArray,
-    in_starts: IntArray,
-    in_score: FloatArray,
-    out_starts: IntArray,
-    out_score: FloatArray,
+    units: Ints,
+    kept: Flags,
+    in_starts: Ints,
+    in_score: Floats,
+    out_starts: Ints,
+    out_score: Floats,
     low: float,
     high: float,
-    i: IntArray,
-    j: IntArray,
+    i: Ints,
+    j: Ints,
 ) -> None:
     """Write down the pairs of one window; `i` and `j` have room for as many as were counted."""
     n = 0
@@ -187,20 +187,20 @@ def list_window(
 
 @kernel
 def merge_boosted(
-    in_starts: IntArray,
-    in_score: FloatArray,
-    in_worth: FloatArray,
-    in_place: IntArray,
-    in_turn: IntArray,
-    out_starts: IntArray,
-    out_score: FloatArray,
-    out_worth: FloatArray,
-    out_place: IntArray,
-    out_turn: IntArray,
+    in_starts: Ints,
+    in_score: Floats,
+    in_worth: Floats,
+    in_place: Ints,
+    in_turn: Ints,
+    out_starts: Ints,
+    out_score: Floats,
+    out_worth: Floats,
+    out_place: Ints,
+    out_turn: Ints,
     alpha: float,
-    weights: FloatArray,
-    dcg: FloatArray,
-    moved: IntArray,
+    weights: Floats,
+    dcg: Floats,
+    moved: Ints,
 ) -> None:
     """Write the DCG of each query with g raised by α, and how many of its places have a new row."""
     for q in range(len(dcg)):

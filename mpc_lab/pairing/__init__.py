@@ -1,7 +1,8 @@
 """Who is compared with whom: pairing modes, thresholds, and the sweep that adds up their sums.
 
 Takes a `Ranking`, gives `Moments`; a list of pairs is made only when a person asks to see one.
-May import from `errors`, `ranking` and `scoring`; of the outside world, numpy and numba.
+May import from `errors`, `vocabulary`, `ranking` and `scoring`; of the outside world, numpy and
+numba.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from mpc_lab.pairing.thresholds import Powered, Quantile, Smallest
+from mpc_lab.vocabulary import MODES
 
 __all__ = ["PAIRING_MODES", "Powered", "Quantile", "Smallest", "list_pairs"]
-
-PAIRING_MODES = ("matched", "mirrored", "adjacent")
 
 
 def __getattr__(name: str) -> Any:
     # The kernels bring numba with them, so they load when pairs are first asked for.
+    if name == "PAIRING_MODES":
+        return tuple(MODES)
     if name == "list_pairs":
-        from mpc_lab.pairing.listing import list_pairs
+        from mpc_lab.pairing.pairs import list_pairs
 
         return list_pairs
     raise AttributeError(f"module 'mpc_lab.pairing' has no attribute {name!r}")

@@ -1,15 +1,60 @@
-"""The pairs of one group, seen from their items and seen from their dyads."""
+"""The pairs of one group, seen from their items and seen from their dyads, and what these add."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
-from mpc_lab.pairing.compiling import inlined, kernel
+from mpc_lab.pairing.kernels import ONE, inlined, kernel, lowest, stable_order
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.radix import stable_order
+from mpc_lab.pairing.modes import DOWN, TIE, UP, member_flags
+from mpc_lab.pairing.pairs import pair_rows
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Side
+
+
+class GroupLog(NamedTuple):
+    """A log with one of its groups, and the bins to sort its pairs into.
+
+    Attributes
+    ----------
+    log : Log
+    group : int
+        A group of the log's masks.
+    edges : float64 array (bin,)
+        The thresholds, ascending.
+    center : float
+        Subtracted from each difference.
+    """
+
+    log: Log
+    group: int
+    edges: Floats
+    center: float
+
+    @property
+    def bit(self) -> np.uint64:
+        """The group's bit in its word of the masks."""
+        return np.uint64(1) << np.uint64(self.group % 64)
+
+    @property
+    def rows(self) -> tuple[Ints, Ints, Floats, Floats, Masks, Ints]:
+        """What kernels walk."""
+        log = self.log
+        mask = log.masks[self.group // 64]
+        return log.units, log.starts, log.score, log.outcome, mask, log.item
+
+    @property
+    def member(self) -> Flags:
+        """Whether each row of the log is in the group."""
+        return member_flags(self.log.masks[self.group // 64], self.group % 64)
+
+    @property
+    def n_items(self) -> int:
+        """One more than the greatest item code."""
+        return int(self.log.item.max(initial=0)) + 1
 
 
 class Entries(NamedTuple):
@@ -37,7 +82,7 @@ class Entries(NamedTuple):
     x: Floats
     pairs: Floats
 
-    def taken(self, order: Ints | Flags | slice) -> Entries:
+    def take(self, order: Ints | Flags | slice) -> Entries:
         """Return these entries, in this order."""
         return Entries(
             self.key[order],
@@ -48,84 +93,17 @@ class Entries(NamedTuple):
             self.pairs[order] if len(self.pairs) else self.pairs,
         )
 
+    @property
+    def weights(self) -> Floats:
+        """How many pairs each entry is."""
+        return self.pairs if len(self.pairs) else np.ones(len(self.key))
 
-def joined(single: Entries, several: Entries) -> Entries:
+
+def join_entries(single: Entries, several: Entries) -> Entries:
     """Return entries that are one pair each together with others, in the order of units."""
-    ones = single._replace(pairs=np.ones(len(single.x)))
+    ones = single._replace(pairs=single.weights)
     both = Entries(*(np.concatenate(parts) for parts in zip(ones, several, strict=True)))
-    return both.taken(stable_order(both.unit))
-
-
-class _Places(NamedTuple):
-    """Where the entries of one mode are written, and how many there are."""
-
-    items: Entries
-    dyads: Entries
-    n: Ints
-
-
-def list_entries(
-    log: Log,
-    word: int,
-    group: int,
-    edges: Floats,
-    center: float,
-    counts: tuple[int, int],
-    skip: Flags | None = None,
-    share: int = 0,
-    shares: int = 1,
-) -> list[tuple[Entries, Entries]]:
-    """List the ``matched`` and the ``mirrored`` pairs of a group from items and from dyads.
-
-    Parameters
-    ----------
-    log : Log
-    word, group : int
-        Where the group stands in the masks.
-    edges : float64 array (bin,)
-        Ascending.
-    center : float
-    counts : (int, int)
-        The pairs of either mode up to the last edge.
-    skip : bool array (query,), optional
-        Queries to leave out, whose pairs are not in `counts`.
-    share, shares : int
-        Only entries whose key leaves this rest when divided by so many shares.
-
-    Returns
-    -------
-    list of (Entries, Entries)
-        Items and dyads of ``matched``, then of ``mirrored``.
-    """
-    rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.item)
-    skip = np.zeros(len(log.starts) - 1, dtype=np.bool_) if skip is None else skip
-    how = (np.uint64(group), edges, center, int(log.item.max(initial=0)) + 1, share, shares)
-    if shares > 1:
-        counted = tuple(_places(0, 0) for _ in range(2))
-        _list_both_sides(*rows, skip, *how, *counted)
-        places = [_places(*places.n) for places in counted]
-    else:
-        places = [_places(2 * count, count) for count in counts]
-    _list_both_sides(*rows, skip, *how, *places)
-    return [(place.items, place.dyads) for place in places]
-
-
-def neighbour_entries(
-    log: Log, i: Ints, j: Ints, edges: Floats, center: float
-) -> tuple[Entries, Entries]:
-    """Return the entries of listed pairs: rows of the group, rows of the other items."""
-    gap = log.gap(i, j)
-    unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
-    both = _places(2 * len(i), len(i))
-    bins = np.searchsorted(edges, gap)
-    x = log.outcome[i] - log.outcome[j] - center
-    n_items = int(log.item.max(initial=0)) + 1
-    _write_all(log.item[i], log.item[j], unit, bins, x, n_items, both)
-    return both.items, both.dyads
-
-
-def _places(n_items: int, n_dyads: int) -> _Places:
-    return _Places(empty_entries(n_items), empty_entries(n_dyads), np.zeros(2, dtype=np.int64))
+    return both.take(stable_order(both.unit))
 
 
 def empty_entries(n: int, *, weighted: bool = False) -> Entries:
@@ -140,35 +118,145 @@ def empty_entries(n: int, *, weighted: bool = False) -> Entries:
     )
 
 
+class Room(NamedTuple):
+    """Where entries are written, one side after the other.
+
+    Attributes
+    ----------
+    entries : Entries
+    next, end : int64 arrays (side,)
+        The next free place of each side, and where its places end: beyond it entries are counted
+        and not written.
+    """
+
+    entries: Entries
+    next: Ints
+    end: Ints
+
+
+def make_room(sizes: Sequence[int], *, weighted: bool = False) -> Room:
+    """Return room for so many entries of each side."""
+    end = np.cumsum(np.array(sizes, dtype=np.int64))
+    return Room(empty_entries(int(end[-1]), weighted=weighted), end - sizes, end)
+
+
+class _Places(NamedTuple):
+    """Where the entries of items are written, and where those of dyads."""
+
+    items: Room
+    dyads: Room
+
+
+def list_entries(
+    group: GroupLog,
+    sides: Sequence[Side],
+    counts: Sequence[int],
+    skip: Flags | None = None,
+    share: int = 0,
+    shares: int = 1,
+) -> list[tuple[Entries, Entries]]:
+    """List the pairs of a group on some sides, each seen from items and seen from dyads.
+
+    Parameters
+    ----------
+    group : GroupLog
+    sides : sequence of Side
+    counts : sequence of int
+        The pairs of each side up to the last threshold.
+    skip : bool array (query,), optional
+        Queries to leave out, whose pairs are not in `counts`. Neighbours are few in any query, and
+        none is left out.
+    share, shares : int
+        Only entries whose key leaves this rest when divided by so many shares.
+    """
+    found: dict[int, tuple[Entries, Entries]] = {}
+    every = [k for k, side in enumerate(sides) if not side.neighbours]
+    if every:
+        if skip is None:
+            skip = np.zeros(len(group.log.starts) - 1, dtype=np.bool_)
+        edges = np.array([sides[k].edges(group.edges) for k in every])
+        how = (group.bit, edges, group.center, group.n_items, share, shares)
+        write_down = partial(_list_pairs, *group.rows, skip, *how)
+        listed = _written(write_down, [counts[k] for k in every], shares)
+        found |= dict(zip(every, listed, strict=True))
+    for k, side in enumerate(sides):
+        if side.neighbours:
+            pairs = _neighbour_pairs(group, side)
+            write_down = partial(_list_listed, *pairs, group.n_items, share, shares)
+            found[k] = _written(write_down, [counts[k]], shares)[0]
+    return [found[k] for k in range(len(sides))]
+
+
+def _written(
+    write: Callable[[_Places], None], counts: Sequence[int], shares: int
+) -> list[tuple[Entries, Entries]]:
+    """Make room and let entries be written; those of a share are counted before."""
+    sizes = [2 * n for n in counts], list(counts)
+    if shares > 1:
+        nothing = [0] * len(counts)
+        counted = _Places(make_room(nothing), make_room(nothing))
+        write(counted)
+        sizes = counted.items.next.tolist(), counted.dyads.next.tolist()
+    places = _Places(*(make_room(size) for size in sizes))
+    starts = [room.next.copy() for room in places]
+    write(places)
+    return [
+        (
+            places.items.entries.take(slice(starts[0][k], places.items.end[k])),
+            places.dyads.entries.take(slice(starts[1][k], places.dyads.end[k])),
+        )
+        for k in range(len(counts))
+    ]
+
+
+def _neighbour_pairs(group: GroupLog, side: Side) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """Return the items, unit, bin and difference of each pair of neighbours."""
+    log, edges = group.log, group.edges
+    i, j = pair_rows(log, group.member, side, float(edges[-1]))
+    unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
+    up, down, tie = (np.searchsorted(own, log.distance(i, j)) for own in side.edges(edges))
+    bins = np.where(log.score[i] < log.score[j], up, down)
+    bins = np.where(log.score[i] == log.score[j], tie, bins)
+    return log.item[i], log.item[j], unit, bins, log.outcome[i] - log.outcome[j] - group.center
+
+
 @inlined
-def write(
-    to: Entries, n: Ints, which: int, key: int, unit: int, b: int, outside: bool, x: float
-) -> None:
-    """Write down an entry where there is room for it, and count it in ``n[which]``."""
-    if n[which] < len(to.key):
-        to.key[n[which]] = key
-        to.unit[n[which]] = unit
-        to.bin[n[which]] = b
-        to.outside[n[which]] = outside
-        to.x[n[which]] = x
-    n[which] += 1
+def write(to: Room, side: int, key: int, unit: int, b: int, outside: bool, x: float) -> None:
+    """Write down an entry where there is room for it, and count it."""
+    n = to.next[side]
+    if n < to.end[side]:
+        to.entries.key[n] = key
+        to.entries.unit[n] = unit
+        to.entries.bin[n] = b
+        to.entries.outside[n] = outside
+        to.entries.x[n] = x
+    to.next[side] = n + 1
 
 
 @inlined
 def _write_pair(
-    to: _Places, i: int, j: int, unit: int, b: int, x: float, n_items: int, share: int, shares: int
+    to: _Places,
+    side: int,
+    i: int,
+    j: int,
+    unit: int,
+    b: int,
+    x: float,
+    n_items: int,
+    share: int,
+    shares: int,
 ) -> None:
     dyad = min(i, j) * n_items + max(i, j)
     if shares == 1 or i % shares == share:
-        write(to.items, to.n, 0, i, unit, b, False, x)
+        write(to.items, side, i, unit, b, False, x)
     if shares == 1 or j % shares == share:
-        write(to.items, to.n, 0, j, unit, b, True, x)
+        write(to.items, side, j, unit, b, True, x)
     if shares == 1 or dyad % shares == share:
-        write(to.dyads, to.n, 1, dyad, unit, b, False, x)
+        write(to.dyads, side, dyad, unit, b, False, x)
 
 
 @kernel
-def _list_both_sides(
+def _list_pairs(
     units: Ints,
     starts: Ints,
     score: Floats,
@@ -176,47 +264,167 @@ def _list_both_sides(
     mask: Masks,
     item: Ints,
     skip: Flags,
-    group: np.uint64,
+    bit: np.uint64,
     edges: Floats,
     center: float,
     n_items: int,
     share: int,
     shares: int,
-    matched: _Places,
-    mirrored: _Places,
+    to: _Places,
 ) -> None:
-    """Count the entries and, where there is room for them, write them down."""
-    bit = np.uint64(1) << group
+    """Count the entries of all sides and, where there is room for them, write them down.
+
+    Parameters
+    ----------
+    edges : float64 array (side, direction, bin)
+    """
+    n_sides, _, n_bins = edges.shape
+    reach = np.full(2, -1.0)
+    tie_bin, at = np.empty(n_sides, dtype=np.int64), np.zeros(n_sides, dtype=np.int64)
+    for side in range(n_sides):
+        tie_bin[side] = np.searchsorted(edges[side, TIE], 0.0)
+        for direction in (UP, DOWN):
+            reach[direction] = max(reach[direction], edges[side, direction, n_bins - 1])
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
             if skip[q]:
                 continue
             for lower in range(starts[q], starts[q + 1]):
-                edge = 0
                 in_lower = (mask[lower] & bit) != 0
+                direction = UP if in_lower else DOWN
+                at[:] = 0
                 for upper in range(lower + 1, starts[q + 1]):
-                    gap = score[upper] - score[lower]
-                    if gap > edges[-1]:
+                    distance = score[upper] - score[lower]
+                    if distance > reach[direction]:
                         break
                     if ((mask[upper] & bit) != 0) == in_lower:
                         continue
-                    while gap > edges[edge]:
-                        edge += 1
                     i, j = (lower, upper) if in_lower else (upper, lower)
                     x = outcome[i] - outcome[j] - center
-                    if in_lower or gap == 0:
-                        _write_pair(
-                            matched, item[i], item[j], unit, edge, x, n_items, share, shares
-                        )
-                    if not in_lower or gap == 0:
-                        _write_pair(
-                            mirrored, item[i], item[j], unit, edge, x, n_items, share, shares
-                        )
+                    for side in range(n_sides):
+                        if distance == 0:
+                            b = tie_bin[side]
+                        elif distance > edges[side, direction, n_bins - 1]:
+                            continue
+                        else:
+                            b = at[side]
+                            while distance > edges[side, direction, b]:
+                                b += 1
+                            at[side] = b
+                        if b < n_bins:
+                            _write_pair(
+                                to, side, item[i], item[j], unit, b, x, n_items, share, shares
+                            )
 
 
 @kernel
-def _write_all(
-    i: Ints, j: Ints, unit: Ints, bins: Ints, x: Floats, n_items: int, to: _Places
+def _list_listed(
+    i: Ints,
+    j: Ints,
+    unit: Ints,
+    bins: Ints,
+    x: Floats,
+    n_items: int,
+    share: int,
+    shares: int,
+    to: _Places,
 ) -> None:
     for p in range(len(i)):
-        _write_pair(to, i[p], j[p], unit[p], bins[p], x[p], n_items, 0, 1)
+        _write_pair(to, 0, i[p], j[p], unit[p], bins[p], x[p], n_items, share, shares)
+
+
+# ---- what a cluster of pairs changes in sums of squares
+#
+# Sums are float64 arrays (bin, 10): in its first bin the cluster itself; Σc² of its pairs on the
+# side of the group and on the other side; then Σc², ΣcU and ΣU², over clusters and over clusters
+# inside a unit; then, of dyads, the pairs of which it is not seen whether they recur. What is
+# booked in a bin is the change there, so that sums of different clusters add up, and bins are
+# cumulated at the end.
+
+FIRST, INSIDE, OUTSIDE, CC, CU, UU, UNIT_CC, UNIT_CU, UNIT_UU, UNSEEN = range(10)
+N_SUMS = 10
+
+
+@inlined
+def book_cluster(b: int, c: float, x: float, at: int, sums: Floats) -> None:
+    """Book a cluster with c pairs, all of them in one bin."""
+    sums[b, at] += c * c
+    sums[b, at + 1] += c * x
+    sums[b, at + 2] += x * x
+
+
+@inlined
+def book_pairs(b: int, c: float, x: float, xx: float, at: int, sums: Floats) -> None:
+    """Book c pairs of one bin that are each a cluster, given their Σx and Σx²."""
+    sums[b, at] += c
+    sums[b, at + 1] += x
+    sums[b, at + 2] += xx
+
+
+@inlined
+def hold(held: Floats, held_bins: Masks, b: int, c: float, x: float) -> None:
+    """Keep some pairs of a cluster until it is closed."""
+    held[b, 0] += c
+    held[b, 1] += x
+    held_bins[b >> 6] |= ONE << np.uint64(b & 63)
+
+
+@inlined
+def close(held: Floats, held_bins: Masks, at: int, sums: Floats) -> None:
+    """Book the changes of Σc², ΣcU and ΣU² that a cluster makes, and wipe what is held of it."""
+    pairs, total = 0.0, 0.0
+    for word in range(len(held_bins)):
+        bits = held_bins[word]
+        held_bins[word] = np.uint64(0)
+        while bits:
+            b = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            c, u = held[b, 0], held[b, 1]
+            held[b, 0] = 0.0
+            held[b, 1] = 0.0
+            sums[b, at] += c * (2 * pairs + c)
+            sums[b, at + 1] += pairs * u + c * total + c * u
+            sums[b, at + 2] += u * (2 * total + u)
+            pairs, total = pairs + c, total + u
+
+
+@inlined
+def close_sides(side: Floats, bins: Masks, sums: Floats) -> None:
+    """Book a cluster's first bin and the changes of Σc² on either side."""
+    inside, outside, fresh = 0.0, 0.0, 1.0
+    for word in range(len(bins)):
+        bits = bins[word]
+        while bits:
+            b = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            sums[b, FIRST] += fresh
+            sums[b, INSIDE] += side[b, 0] * (2 * inside + side[b, 0])
+            sums[b, OUTSIDE] += side[b, 1] * (2 * outside + side[b, 1])
+            inside, outside, fresh = inside + side[b, 0], outside + side[b, 1], 0.0
+            side[b, 0] = 0.0
+            side[b, 1] = 0.0
+
+
+@inlined
+def close_alone(held: Floats, at_side: int, sums: Floats) -> None:
+    """Book a cluster that lies in one row of one unit, given its pairs and Σx by bin.
+
+    Parameters
+    ----------
+    held : float64 array (bin, at least 2)
+    at_side : int
+        ``INSIDE`` or ``OUTSIDE``.
+    """
+    pairs, total, fresh = 0.0, 0.0, 1.0
+    for b in range(len(held)):
+        c, u = held[b, 0], held[b, 1]
+        if c > 0:
+            cc, cu = c * (2 * pairs + c), pairs * u + c * total + c * u
+            uu = u * (2 * total + u)
+            sums[b, FIRST] += fresh
+            sums[b, at_side] += cc
+            for at in (CC, UNIT_CC):
+                sums[b, at] += cc
+                sums[b, at + 1] += cu
+                sums[b, at + 2] += uu
+            pairs, total, fresh = pairs + c, total + u, 0.0

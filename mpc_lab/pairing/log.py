@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks
-from mpc_lab.pairing.compiling import kernel
-from mpc_lab.pairing.sorting import sort_order
-from mpc_lab.pairing.stopping import interruptible
+from mpc_lab.pairing.kernels import interruptible, kernel, sort_order
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -58,7 +56,7 @@ class Log:
     tie: Ints
     origin: int = 0
 
-    def gap(self, one: Ints, other: Ints) -> Floats:
+    def distance(self, one: Ints, other: Ints) -> Floats:
         """Return how far apart the scores of two rows are; infinite beyond the largest number."""
         with np.errstate(over="ignore"):
             return np.abs(self.score[one] - self.score[other])

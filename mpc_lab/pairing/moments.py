@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Floats, Ints
+from mpc_lab.vocabulary import Floats, Ints, Mode
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Moments:
 
     Attributes
     ----------
+    modes : tuple of Mode
+        What the first axis is about.
     edges : float64 array (group, threshold)
         The thresholds, ascending within a group.
     center : float64 array (group,)
@@ -62,6 +65,7 @@ class Moments:
         many pairs to see which two items they are of.
     """
 
+    modes: tuple[Mode, ...]
     edges: Floats
     center: Floats
     pairs: Ints
@@ -71,6 +75,25 @@ class Moments:
     by: dict[str, Quadratic]
     squares: dict[str, Floats] = field(default_factory=dict)
     dyads_once: bool = False
+
+    @property
+    def mode_names(self) -> tuple[str, ...]:
+        """What the modes are called."""
+        return tuple(mode.name for mode in self.modes)
+
+    def of_modes(self, modes: Sequence[str]) -> Moments:
+        """Keep some of the modes, in this order."""
+        rows = [self.mode_names.index(mode) for mode in modes]
+        return replace(
+            self,
+            modes=tuple(self.modes[row] for row in rows),
+            pairs=self.pairs[rows],
+            queries=self.queries[rows],
+            clusters=self.clusters[rows],
+            items=self.items[rows],
+            by={name: sums[rows] for name, sums in self.by.items()},
+            squares={side: sums[rows] for side, sums in self.squares.items()},
+        )
 
     def of_groups(self, groups: Ints) -> Moments:
         """Keep some of the groups."""
@@ -108,18 +131,14 @@ class Moments:
         )
 
 
-def concatenate(parts: list[Moments], axis: str) -> Moments:
-    """Join moments of other groups or of other modes, on the same number of thresholds."""
+def join_groups(parts: list[Moments]) -> Moments:
+    """Join moments of other groups, of the same modes and number of thresholds."""
     if len(parts) == 1:
         return parts[0]
-    along = {"mode": 0, "group": 1}[axis]
     first = parts[0]
 
-    def join(pick: Any) -> Any:
-        return np.concatenate([pick(part) for part in parts], axis=along)
-
-    def join_groups(pick: Any) -> Any:
-        return np.concatenate([pick(part) for part in parts]) if axis == "group" else pick(first)
+    def join(pick: Any, axis: int = 1) -> Any:
+        return np.concatenate([pick(part) for part in parts], axis=axis)
 
     def join_sums(name: str) -> Quadratic:
         return Quadratic(
@@ -129,8 +148,9 @@ def concatenate(parts: list[Moments], axis: str) -> Moments:
         )
 
     return Moments(
-        edges=join_groups(lambda part: part.edges),
-        center=join_groups(lambda part: part.center),
+        modes=first.modes,
+        edges=join(lambda part: part.edges, axis=0),
+        center=join(lambda part: part.center, axis=0),
         pairs=join(lambda part: part.pairs),
         queries=join(lambda part: part.queries),
         clusters=join(lambda part: part.clusters),

@@ -1,8 +1,10 @@
-"""Find the exact K-th smallest gap of every group by counting, never by storing all gaps.
+"""Find the exact K-th smallest distance of every group by counting, never by storing them all.
 
-Pairs drawn at random bracket the answer, and one pass counts the gaps below the bracket and
-collects those inside it. Where the bracket misses, or holds too many, bisection over the
-floating-point numbers narrows it first, one counting pass a step.
+For an item of g, the rows whose score is tied or above by at most x are a run of the sorted query.
+Its end only moves forward as the item does, so one pointer for each group counts in one pass,
+however many pairs there are. Pairs drawn at random bracket the answer, and one pass counts the
+distances below the bracket and collects those inside it. Where the bracket misses, or holds too
+many, bisection over the floating-point numbers narrows it first, one counting pass a step.
 """
 
 from __future__ import annotations
@@ -11,33 +13,35 @@ from functools import partial
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints
-from mpc_lab.pairing.counting import count_all, count_and_collect
-from mpc_lab.pairing.drawing import draw_gaps
+from mpc_lab.pairing.kernels import ONE, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.walk import Walk
+from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
 
 _COLLECTED_AT_MOST = 1 << 23
-_ROOM = 1 << 16  # gaps of a block that are collected without counting them first
+_ROOM = 1 << 16  # distances of a block that are collected without counting them first
 _STANDARD_ERRORS = 4.0
-_BELOW_ZERO = -1.0  # every gap lies above it
+_BELOW_ZERO = -1.0  # every distance lies above it
+# Pairs of rows that are drawn: a share of them, within bounds.
+_FEWEST, _MOST = 100_000, 1_000_000
+_SHARE = 1 / 1000
 
 
 def count_pairs(walk: Walk, word: int, n_groups: int) -> Ints:
-    """Return the number of ``matched`` pairs of each group with no limit on the gap."""
+    """Return the number of ``matched`` pairs of each group with no limit on the distance."""
     start = np.zeros(n_groups, dtype=np.int64)
     return walk.total(partial(_count_all, word, n_groups), "counting pairs", start)
 
 
 def count_up_to(walk: Walk, word: int, limit: Floats, wanted: Flags | None = None) -> Ints:
-    """Return the number of ``matched`` pairs of each group with a gap of at most its limit."""
+    """Return the number of ``matched`` pairs of each group with a distance of at most its limit."""
     mask = _mask(np.ones(len(limit), dtype=bool) if wanted is None else wanted)
     start = np.zeros(len(limit), dtype=np.int64)
-    return walk.total(partial(_count, word, mask, limit), "counting gaps", start)
+    return walk.total(partial(_count, word, mask, limit), "counting distances", start)
 
 
-def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
-    """Return the K-th smallest gap of each group's ``matched`` pairs; NaN for a group without any.
+def kth_smallest_distances(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
+    """Return the K-th smallest distance of each group's ``matched`` pairs; NaN without any.
 
     Parameters
     ----------
@@ -62,12 +66,12 @@ def kth_smallest_gaps(walk: Walk, word: int, pairs: Ints, k: Ints) -> Floats:
 
 
 def _guess(walk: Walk, word: int, pairs: Ints, k: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return numbers that very likely bracket the K-th smallest gaps, and how many lie between."""
-    gap, matched = draw_gaps(walk, word)
+    """Return numbers that very likely bracket the K-th distances, and how many lie between."""
+    distance, matched = draw_distances(walk, word)
     low, high = np.full(len(pairs), _BELOW_ZERO), np.full(len(pairs), np.inf)
     between = pairs.astype(np.float64)
     for g in np.flatnonzero(pairs > 0):
-        mine = gap[(matched >> np.uint64(g)) & np.uint64(1) == 1]
+        mine = distance[(matched >> np.uint64(g)) & np.uint64(1) == 1]
         rank = len(mine) * (int(k[g]) / int(pairs[g]))
         margin = _STANDARD_ERRORS * (np.sqrt(rank) + 1)
         first, last = int(rank - margin), int(rank + margin)
@@ -83,12 +87,12 @@ def _guess(walk: Walk, word: int, pairs: Ints, k: Ints) -> tuple[Floats, Floats,
 def _select(
     walk: Walk, word: int, k: Ints, low: Floats, high: Floats, wanted: Flags, found: Floats
 ) -> None:
-    """Fill in the K-th gap of each wanted group whose bracket (low, high] holds it."""
+    """Fill in the K-th distance of each wanted group whose bracket (low, high] holds it."""
     parts = list(walk(partial(_collect, word, _mask(wanted), low, high), "selecting thresholds"))
     below = sum((part[0] for part in parts), np.zeros(len(k), dtype=np.int64))
     for g in np.flatnonzero(wanted):
         inside = np.concatenate(
-            [gaps[ends[g - 1] if g else 0 : ends[g]] for _, gaps, ends in parts]
+            [distances[ends[g - 1] if g else 0 : ends[g]] for _, distances, ends in parts]
         )
         rank = k[g] - below[g] - 1
         if 0 <= rank < len(inside):
@@ -104,7 +108,7 @@ def _bisect(
     share: int,
     guesses: list[Floats],
 ) -> tuple[Floats, Floats, Flags]:
-    """Halve the range of numbers until each bracket holds few gaps, or a single number.
+    """Halve the range of numbers until each bracket holds few distances, or a single number.
 
     The guesses are tried before the middle is.
     """
@@ -132,7 +136,7 @@ def _bisect(
 def _collect(
     word: int, mask: np.uint64, low: Floats, high: Floats, log: Log, first: int, last: int
 ) -> tuple[Ints, Floats, Ints]:
-    """Return how many gaps of each group are at most `low`, and those up to `high` by group.
+    """Return how many distances of each group are at most `low`, and those up to `high` by group.
 
     These stand one group after the other; the last array says where each group's end.
     """
@@ -140,14 +144,14 @@ def _collect(
     room = _ROOM
     while True:
         count = np.zeros(len(low), dtype=np.int64)
-        which, gaps = np.empty(room, dtype=np.uint8), np.empty(room)
-        needed = count_and_collect(*rows, mask, low, high, first, last, count, which, gaps)
+        which, distances = np.empty(room, dtype=np.uint8), np.empty(room)
+        needed = count_and_collect(*rows, mask, low, high, first, last, count, which, distances)
         if needed <= room:
             break
         room = needed
-    which, gaps = which[:needed], gaps[:needed]
+    which, distances = which[:needed], distances[:needed]
     ends = np.cumsum(np.bincount(which, minlength=len(low)))
-    return count, gaps[np.argsort(which, kind="stable")], ends
+    return count, distances[np.argsort(which, kind="stable")], ends
 
 
 def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Ints:
@@ -162,3 +166,147 @@ def _count(word: int, mask: np.uint64, limit: Floats, log: Log, first: int, last
 
 def _mask(wanted: Flags) -> np.uint64:
     return np.uint64(sum(1 << int(g) for g in np.flatnonzero(wanted)))
+
+
+def draw_distances(walk: Walk, word: int) -> tuple[Floats, Masks]:
+    """Return the distances of pairs of rows of one query, all pairs equally likely.
+
+    Returns
+    -------
+    distance : float64 array
+    matched : uint64 array
+        The groups of which the pair is a ``matched`` pair.
+    """
+    total = walk.total(_weigh, "sizing up", 0.0)
+    # More of a larger log: what lies inside the guess has to be collected.
+    drawn = min(max(_FEWEST, _SHARE * total), _MOST)
+    share = drawn / total if total else 0.0
+    parts = list(walk(partial(_draw, word, share), "drawing pairs"))
+    distances, masks = zip(*parts, strict=True)
+    return np.concatenate(distances), np.concatenate(masks)
+
+
+def _weigh(log: Log, first: int, last: int) -> float:
+    return float(_pairs_in_queries(log, first, last).sum())
+
+
+def _draw(word: int, share: float, log: Log, first: int, last: int) -> tuple[Floats, Masks]:
+    weight = _pairs_in_queries(log, first, last)
+    n = int(np.ceil(share * weight.sum()))
+    lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
+    distance = log.distance(upper, lower)
+    mask = log.masks[word]
+    differ = mask[lower] ^ mask[upper]
+    # A tie is a pair of both modes, so either of the two may be in the group.
+    return distance, np.where(distance == 0, differ, differ & mask[lower])
+
+
+def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
+    size = np.diff(log.starts[log.units[first] : log.units[last] + 1]).astype(np.float64)
+    return np.asarray(size * (size - 1) / 2)
+
+
+def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints, Ints]:
+    # Blocks that drew alike would draw the same places of their lists again and again.
+    rng = np.random.default_rng(log.origin + first_query)
+    cumulated = np.cumsum(weight)
+    # Sorted, so that the rows of the drawn queries are read in the order they stand in.
+    at = np.sort(rng.random(n)) * (cumulated[-1] if n else 0)
+    query = first_query + np.minimum(np.searchsorted(cumulated, at, side="right"), len(weight) - 1)
+    start, size = log.starts[query], log.starts[query + 1] - log.starts[query]
+    start, size = start[size > 1], size[size > 1]
+    one = (rng.random(len(size)) * size).astype(np.int64)
+    other = (one + 1 + (rng.random(len(size)) * (size - 1)).astype(np.int64)) % size
+    return start + np.minimum(one, other), start + np.maximum(one, other)
+
+
+@kernel
+def count_all(
+    units: Ints, starts: Ints, score: Floats, mask: Masks, first: int, last: int, total: Ints
+) -> None:
+    """Add to `total` the ``matched`` pairs of each group with no limit on the distance."""
+    seen = np.zeros(len(total), dtype=np.int64)
+    for q in range(units[first], units[last]):
+        start, end = starts[q], starts[q + 1]
+        if end - start < 2:
+            continue
+        seen[:] = 0
+        tie_end = end
+        while tie_end > start:
+            tie = tie_end - 1
+            while tie > start and score[tie - 1] == score[tie_end - 1]:
+                tie -= 1
+            for i in range(tie, tie_end):
+                bits = mask[i]
+                while bits:
+                    seen[lowest(bits)] += 1
+                    bits &= bits - ONE
+            for i in range(tie, tie_end):
+                bits = mask[i]
+                while bits:
+                    g = lowest(bits)
+                    total[g] += (end - tie) - seen[g]
+                    bits &= bits - ONE
+            tie_end = tie
+
+
+@kernel
+def count_and_collect(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    mask: Masks,
+    wanted: np.uint64,
+    low: Floats,
+    high: Floats,
+    first: int,
+    last: int,
+    count: Ints,
+    which: Bytes,
+    distances: Floats,
+) -> int:
+    """Add to `count` the ``matched`` pairs of each wanted group with a distance of at most `low`.
+
+    Distances in (low, high] are written to `distances`, their groups to `which`. Returned is how
+    many there are, whether they have room there or not.
+    """
+    seen = np.zeros(len(count), dtype=np.int64)
+    pointer = np.zeros(len(count), dtype=np.int64)
+    seen_at_pointer = np.zeros(len(count), dtype=np.int64)
+    n = 0
+    for q in range(units[first], units[last]):
+        start, end = starts[q], starts[q + 1]
+        if end - start < 2:
+            continue
+        seen[:] = 0
+        pointer[:] = start
+        tie = start
+        while tie < end:
+            tie_end = tie
+            while tie_end < end and score[tie_end] == score[tie]:
+                bits = mask[tie_end] & wanted
+                while bits:
+                    g = lowest(bits)
+                    bits &= bits - ONE
+                    p, s = pointer[g], seen_at_pointer[g]
+                    if p <= tie:
+                        p, s = tie, seen[g]
+                    while p < end and score[p] - score[tie] <= low[g]:
+                        s += np.int64((mask[p] >> np.uint64(g)) & ONE)
+                        p += 1
+                    pointer[g], seen_at_pointer[g] = p, s
+                    count[g] += (p - tie) - (s - seen[g])
+                    while p < end and score[p] - score[tie] <= high[g]:
+                        if not (mask[p] >> np.uint64(g)) & ONE:
+                            if n < len(distances):
+                                which[n], distances[n] = g, score[p] - score[tie]
+                            n += 1
+                        p += 1
+                tie_end += 1
+            for i in range(tie, tie_end):
+                bits = mask[i] & wanted
+                while bits:
+                    seen[lowest(bits)] += 1
+                    bits &= bits - ONE
+            tie = tie_end
+    return n

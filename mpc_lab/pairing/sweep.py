@@ -1,32 +1,44 @@
-"""One pass over a log adds up the sums of all groups and all thresholds; no pair is listed.
+"""One pass over a log adds up the sums of all groups, modes and thresholds; no pair is listed.
 
 The pairs of an ordinary list are visited one by one, those of a long list by windows, whichever
-is cheaper; the sums are the same. Gaps are sorted into bins. What a unit adds to a sum of squares
-up to a threshold changes only at bins in which the unit has a pair, so the change is booked there
-and bins are cumulated at the end. A *slot* is one group under one pairing mode.
+is cheaper; the sums are the same. Distances are sorted into bins. What a unit adds to a sum of
+squares up to a threshold changes only at bins in which the unit has a pair, so the change is booked
+there and bins are cumulated at the end. A *slot* is one group under one side of a mode: slots are
+the groups under the first row of the sums, then the groups under the second, and so on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.pairing.arrays import Floats, Ints, Masks, Stop
-from mpc_lab.pairing.bits import ONE, lowest
-from mpc_lab.pairing.compiling import inlined, kernel
-from mpc_lab.pairing.windows import (
+from mpc_lab.pairing.kernels import ONE, Stop, inlined, kernel, lowest, stop_flag
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.modes import (
+    ALL_PAIRS,
     DOWN,
-    N_PREFIX,
+    NEIGHBOURS,
+    TIE,
     UP,
-    add_windows,
-    count_close,
-    nearest_gaps,
+    Bins,
+    Layout,
+    PairBins,
+    WindowBins,
 )
+from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.walk import Walk
+from mpc_lab.pairing.windows import N_PREFIX, add_windows, count_close, nearest_distances
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
 N_SUMS = 8
+# What it costs to visit a pair of rows, in steps of a window; measured.
+PAIR_COST = 2.0
 # Lists shorter than this are not worth a thought.
 _SHORT = 256
 # Rows × groups of a list of which sums over its first rows are held at a time.
@@ -35,7 +47,6 @@ _SUMS_AT_ONCE = 1 << 23
 _BOOKING = 4.0
 
 Index = int | np.int64
-Bins = NDArray[np.int32]
 FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 
 
@@ -65,8 +76,6 @@ class _Scratch(NamedTuple):
     touched: Masks
     bins: Ints
     query_bin: Ints
-    query_slots: Ints
-    n_query_slots: Ints
 
 
 @inlined
@@ -76,8 +85,6 @@ def _scratch(n_slots: int, n_bins: int) -> _Scratch:
         np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
         np.empty(n_bins, dtype=np.int64),
         np.full(n_slots, n_bins, dtype=np.int64),
-        np.empty(n_slots, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
     )
 
 
@@ -94,11 +101,7 @@ def _book(to: Bookings, scratch: _Scratch, slot: Index, b: Index, x: float) -> N
 def _touch(scratch: _Scratch, slot: Index, b: Index) -> None:
     """Note that the unit and the query being walked have a pair in this bin."""
     scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
-    if b < scratch.query_bin[slot]:
-        if scratch.query_bin[slot] == scratch.unit.shape[1]:
-            scratch.query_slots[scratch.n_query_slots[0]] = slot
-            scratch.n_query_slots[0] += 1
-        scratch.query_bin[slot] = b
+    scratch.query_bin[slot] = min(scratch.query_bin[slot], b)
 
 
 @inlined
@@ -111,11 +114,12 @@ def _see(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: Index) 
 
 @inlined
 def _close_query(to: Bookings, scratch: _Scratch) -> None:
-    for k in range(scratch.n_query_slots[0]):
-        slot = scratch.query_slots[k]
-        to.sums[slot, scratch.query_bin[slot], QUERIES] += 1.0
-        scratch.query_bin[slot] = scratch.unit.shape[1]
-    scratch.n_query_slots[0] = 0
+    n_bins = scratch.unit.shape[1]
+    for slot in range(len(scratch.query_bin)):
+        b = scratch.query_bin[slot]
+        if b < n_bins:
+            to.sums[slot, b, QUERIES] += 1.0
+            scratch.query_bin[slot] = n_bins
 
 
 @inlined
@@ -165,34 +169,81 @@ def _close_unit(to: Bookings, scratch: _Scratch) -> None:
 
 
 @inlined
-def _by_windows(
-    start: int, end: int, score: Floats, mask: Masks, epsilon: float, steps: int, pair_cost: float
+def _book_where_taken(
+    to: Bookings,
+    scratch: _Scratch,
+    row: Ints,
+    band: Ints,
+    n: Ints,
+    local: Bins,
+    n_groups: int,
+    seen: int,
+    edge: Index,
+    g: Index,
+    x: float,
+    item: Ints,
+    one: Index,
+    other: Index,
+) -> None:
+    """Add the pair of two rows of the log to every row of the sums that takes it."""
+    for k in range(n[seen]):
+        b = local[band[seen, k], edge, g]
+        if b >= 0:
+            slot = row[seen, k] * n_groups + g
+            _book(to, scratch, slot, b, x)
+            if len(to.first_bin):
+                _see(to.first_bin, item[one], item[other], slot, b)
+
+
+@kernel
+def find_long(
+    starts: Ints,
+    score: Floats,
+    mask: Masks,
+    epsilon: float,
+    steps: int,
+    pair_cost: float,
+    first: int,
+    last: int,
+    long: Flags,
 ) -> bool:
-    """Tell whether windows are cheaper for a list than its pairs one by one.
+    """Flag the queries from `first` to before `last` for which windows are cheaper than pairs.
 
     Parameters
     ----------
     epsilon : float
-        The largest threshold.
+        The largest distance of a pair.
     steps : int
         Steps of windows that a row costs.
     pair_cost : float
         What a pair costs, by itself and for each group it has to be booked for; infinite: windows
         for all lists.
     """
-    n = end - start
-    if n < 2 or (n < _SHORT and pair_cost < np.inf):
-        return False
-    members = 0.0
-    for row in range(start, end):
-        bits = mask[row]
-        while bits:
-            bits &= bits - ONE
-            members += 1.0
-    cost = pair_cost * (1.0 + _BOOKING * members / n)
-    return 0.5 * n * cost * n > steps * n and count_close(score, start, end, epsilon) * cost > (
-        steps * n
-    )
+    some = False
+    for q in range(first, last):
+        start, end = starts[q], starts[q + 1]
+        n = end - start
+        if n < 2 or (n < _SHORT and pair_cost < np.inf):
+            continue
+        members = 0.0
+        for row in range(start, end):
+            bits = mask[row]
+            while bits:
+                bits &= bits - ONE
+                members += 1.0
+        cost = pair_cost * (1.0 + _BOOKING * members / n)
+        if 0.5 * n * cost * n > steps * n:
+            long[q - first] = count_close(score, start, end, epsilon) * cost > steps * n
+            some |= long[q - first]
+    return some
+
+
+class LongQueries(NamedTuple):
+    """The queries of a block that windows sum over, flagged from its first."""
+
+    flags: Flags
+    bins: WindowBins
+    stop: Stop
 
 
 @kernel
@@ -204,14 +255,14 @@ def _sweep_windows(
     mask: Masks,
     item: Ints,
     edges: Floats,
-    own_edges: Floats,
+    bins: WindowBins,
     center: Floats,
     to: Bookings,
     scratch: _Scratch,
     stop: Stop,
 ) -> None:
-    """Add the ``matched`` and ``mirrored`` pairs of one query, some groups at a time."""
-    n_groups, n_bins = own_edges.shape
+    """Add the pairs of one query, some groups at a time, for the sides that keep all pairs."""
+    n_groups, n_sides, n_bins = bins.first.shape
     some, all_ = mask[start], mask[start]
     for row in range(start, end):
         some |= mask[row]
@@ -219,30 +270,35 @@ def _sweep_windows(
     present = np.array([g for g in range(n_groups) if some & ~all_ & (ONE << np.uint64(g))])
     at_once = max(1, min(len(present), _SUMS_AT_ONCE // (end - start)))
     prefix = np.empty((at_once, end - start + 1, N_PREFIX))
-    found = np.empty((at_once, 2, n_bins, 3))
-    gaps = np.empty((2, end - start if len(to.first_bin) else 0))
+    found = np.empty((at_once, n_sides, n_bins, 3))
+    distances = np.empty((3, end - start if len(to.first_bin) else 0))
     for from_ in range(0, len(present), at_once):
         groups = present[from_ : from_ + at_once]
         bits = ONE << groups.astype(np.uint64)
-        places = np.searchsorted(edges, own_edges[groups])
         rows = (start, end, score, outcome, mask, bits)
-        add_windows(*rows, edges, places, center[groups], prefix, found, stop)
+        runs = (bins.first[groups], bins.last[groups])
+        add_windows(*rows, edges, *runs, center[groups], prefix, found, stop)
         if stop[0]:
             return
         for k, g in enumerate(groups):
-            for side in (UP, DOWN):
-                _book_run(to, scratch, side * n_groups + g, found[k, side])
+            for side in range(n_sides):
+                _book_run(to, scratch, bins.rows[side] * n_groups + g, found[k, side])
             if not len(to.first_bin):
                 continue
-            nearest_gaps(start, end, score, mask, bits[k], gaps)
-            for side in (UP, DOWN):
+            nearest_distances(start, end, score, mask, bits[k], distances)
+            for side in range(n_sides):
+                slot = bins.rows[side] * n_groups + g
                 for row in range(start, end):
-                    b = np.searchsorted(own_edges[g], gaps[side, row - start])
-                    # A member looks up for its matched pairs; for the other of the two it is down.
-                    mirrored = (side == UP) != ((mask[row] & bits[k]) != 0)
-                    slot = (n_groups if mirrored else 0) + g
-                    if b < n_bins and b < to.first_bin[item[row], slot]:
-                        to.first_bin[item[row], slot] = b
+                    inside = (mask[row] & bits[k]) != 0
+                    for direction in range(3):
+                        # What is above a member is seen up, what is above another one down.
+                        look = direction if inside or direction == TIE else 1 - direction
+                        distance = distances[look, row - start]
+                        if distance < 0:
+                            continue
+                        b = np.searchsorted(bins.edges[side, direction, g], distance)
+                        if b < n_bins and b < to.first_bin[item[row], slot]:
+                            to.first_bin[item[row], slot] = b
 
 
 @inlined
@@ -260,87 +316,7 @@ def _book_run(to: Bookings, scratch: _Scratch, slot: Index, found: Floats) -> No
 
 
 @kernel
-def sweep_both_sides(
-    units: Ints,
-    starts: Ints,
-    score: Floats,
-    outcome: Floats,
-    mask: Masks,
-    item: Ints,
-    edges: Floats,
-    local: Bins,
-    center: Floats,
-    own_edges: Floats,
-    pair_cost: float,
-    stop: Stop,
-    first: int,
-    last: int,
-    to: Bookings,
-) -> None:
-    """Add the ``matched`` and ``mirrored`` pairs of the units from `first` to before `last`.
-
-    Slots are the groups under ``matched``, then the groups under ``mirrored``.
-
-    Parameters
-    ----------
-    edges : float64 array (edge,)
-        All thresholds of all groups, ascending.
-    local : int32 array (edge, group)
-        The bin of a group that a gap at most this edge, and above the one before, falls in; -1
-        beyond the group's largest threshold.
-    own_edges : float64 array (group, bin)
-        The thresholds of each group, ascending.
-    pair_cost : float
-        What it costs to visit a pair, in steps of a window.
-    stop : uint8 array
-        Long lists are left unfinished once it is 1.
-    to : Bookings
-        Added to.
-    """
-    n_groups = len(center)
-    scratch = _scratch(2 * n_groups, to.sums.shape[1])
-    steps = 2 * n_groups * to.sums.shape[1]
-    for unit in range(first, last):
-        for q in range(units[unit], units[unit + 1]):
-            start, end = starts[q], starts[q + 1]
-            if _by_windows(start, end, score, mask, edges[-1], steps, pair_cost):
-                rows = (start, end, score, outcome, mask, item)
-                _sweep_windows(*rows, edges, own_edges, center, to, scratch, stop)
-                _close_query(to, scratch)
-                continue
-            for lower in range(starts[q], starts[q + 1]):
-                edge = 0
-                for upper in range(lower + 1, starts[q + 1]):
-                    gap = score[upper] - score[lower]
-                    if gap > edges[-1]:
-                        break
-                    while gap > edges[edge]:
-                        edge += 1
-                    d = outcome[lower] - outcome[upper]
-                    differ = mask[lower] ^ mask[upper]
-                    while differ:
-                        g = lowest(differ)
-                        in_lower = mask[lower] & (ONE << np.uint64(g))
-                        differ &= differ - ONE
-                        b = local[edge, g]
-                        if b < 0:
-                            continue
-                        x = (d if in_lower else -d) - center[g]
-                        # A tie is a pair of both modes.
-                        if in_lower or gap == 0:
-                            _book(to, scratch, g, b, x)
-                            if len(to.first_bin):
-                                _see(to.first_bin, item[lower], item[upper], g, b)
-                        if not in_lower or gap == 0:
-                            _book(to, scratch, n_groups + g, b, x)
-                            if len(to.first_bin):
-                                _see(to.first_bin, item[lower], item[upper], n_groups + g, b)
-            _close_query(to, scratch)
-        _close_unit(to, scratch)
-
-
-@kernel
-def sweep_neighbours(
+def sweep(
     units: Ints,
     starts: Ints,
     score: Floats,
@@ -348,39 +324,230 @@ def sweep_neighbours(
     mask: Masks,
     item: Ints,
     below: Ints,
-    edges: Floats,
-    local: Bins,
-    center: Floats,
+    bins: PairBins,
+    long: LongQueries | None,
     first: int,
     last: int,
     to: Bookings,
 ) -> None:
-    """Add the ``adjacent`` pairs of the units from `first` to before `last`.
+    """Add the pairs of the units from `first` to before `last`, under all modes.
 
-    Slots are the groups; otherwise as `sweep_both_sides`.
+    Parameters
+    ----------
+    bins : PairBins
+    long : LongQueries or None
+        Without any, nothing of windows is compiled.
+    to : Bookings
+        Added to.
     """
-    scratch = _scratch(len(center), to.sums.shape[1])
+    scratch = _scratch(to.sums.shape[0], to.sums.shape[1])
+    # Taken out of their tuple here: inside the loops that would cost more than the sums.
+    edges, center, local, n_groups = bins.edges, bins.center, bins.local, len(bins.center)
+    row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
+    near_row, near_band, near_n = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS], bins.n[NEIGHBOURS]
+    near = near_n.sum() > 0
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
-            for one in range(starts[q], starts[q + 1]):
+            visited = True
+            # What stands under this is compiled only where it can hold.
+            if long is not None:
+                visited = not long.flags[q - units[first]]
+                if not visited:
+                    rows = (starts[q], starts[q + 1], score, outcome, mask, item)
+                    how = (edges, long.bins, center)
+                    _sweep_windows(*rows, *how, to, scratch, long.stop)
+            for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
+                edge = 0
+                for upper in range(lower + 1, starts[q + 1]):
+                    distance = score[upper] - score[lower]
+                    if distance > edges[-1]:
+                        break
+                    while distance > edges[edge]:
+                        edge += 1
+                    d = outcome[lower] - outcome[upper]
+                    differ = mask[lower] ^ mask[upper]
+                    while differ:
+                        g = lowest(differ)
+                        in_lower = mask[lower] & (ONE << np.uint64(g))
+                        differ &= differ - ONE
+                        x = (d if in_lower else -d) - center[g]
+                        seen = TIE if distance == 0 else (UP if in_lower else DOWN)
+                        _book_where_taken(
+                            to,
+                            scratch,
+                            row,
+                            band,
+                            n,
+                            local,
+                            n_groups,
+                            seen,
+                            edge,
+                            g,
+                            x,
+                            item,
+                            lower,
+                            upper,
+                        )
+            for one in range(starts[q], starts[q + 1] if near else starts[q]):
                 other = below[one]
                 if other < 0:
                     continue
-                gap = abs(score[one] - score[other])
-                if gap > edges[-1]:
+                distance = abs(score[one] - score[other])
+                if distance > edges[-1]:
                     continue
-                edge = np.searchsorted(edges, gap)
+                edge = np.searchsorted(edges, distance)
                 d = outcome[one] - outcome[other]
                 differ = mask[one] ^ mask[other]
                 while differ:
                     g = lowest(differ)
-                    in_one = mask[one] & (ONE << np.uint64(g))
+                    in_one = (mask[one] & (ONE << np.uint64(g))) != 0
                     differ &= differ - ONE
-                    b = local[edge, g]
-                    if b < 0:
-                        continue
-                    _book(to, scratch, g, b, (d if in_one else -d) - center[g])
-                    if len(to.first_bin):
-                        _see(to.first_bin, item[one], item[other], g, b)
+                    x = (d if in_one else -d) - center[g]
+                    seen = UP if in_one == (score[one] < score[other]) else DOWN
+                    seen = TIE if distance == 0 else seen
+                    _book_where_taken(
+                        to,
+                        scratch,
+                        near_row,
+                        near_band,
+                        near_n,
+                        local,
+                        n_groups,
+                        seen,
+                        edge,
+                        g,
+                        x,
+                        item,
+                        one,
+                        other,
+                    )
             _close_query(to, scratch)
         _close_unit(to, scratch)
+
+
+def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
+    """Sweep a log once, for all modes of the layout.
+
+    Parameters
+    ----------
+    walk : Walk
+    layout : Layout
+    n_items : int
+        To count the items with a pair; 0 where they are not known or counted otherwise.
+    """
+    shape = (len(layout.sides), layout.n_groups, layout.n_bins)
+    tables = _FirstBins(n_items, shape[0] * shape[1], layout.n_bins)
+    start = np.zeros((shape[0] * shape[1], layout.n_bins, N_SUMS))
+    sums = walk.total(partial(_sweep, layout, tables), "sweeping", start)
+    return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
+
+
+def gather_cross(walk: Walk, layout: Layout) -> Quadratic:
+    """Sweep a log once for how the sums up to two thresholds move together over units.
+
+    Returns
+    -------
+    Quadratic
+        Σc·c′, Σc·U′ and ΣU·U′, with axes (mode, group, threshold, threshold′).
+    """
+    shape = (len(layout.sides), layout.n_groups, layout.n_bins, layout.n_bins, 3)
+    start = np.zeros((shape[0] * shape[1], *shape[2:]))
+    cross = walk.total(partial(_sweep_cross, layout), "sweeping for the band", start)
+    cross = np.cumsum(np.cumsum(cross, axis=1), axis=2).reshape(shape)
+    return Quadratic(cross[..., 0], cross[..., 1], cross[..., 2])
+
+
+def _sweep(layout: Layout, tables: _FirstBins, log: Log, first: int, last: int) -> Floats:
+    n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
+    with tables.lent() as table:
+        to = Bookings(np.zeros((n_slots, n_bins, N_SUMS)), table, np.zeros((0, n_bins, n_bins, 3)))
+        _book_block(layout, log, first, last, to)
+    return to.sums
+
+
+def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
+    n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
+    to = Bookings(
+        np.zeros((n_slots, n_bins, N_SUMS)),
+        _no_bins((0, 0), n_bins),
+        np.zeros((n_slots, n_bins, n_bins, 3)),
+    )
+    _book_block(layout, log, first, last, to)
+    return to.cross
+
+
+def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
+    rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
+    long = _long_queries(layout, log, first, last)
+    sweep(*rows, log.below, layout.pair_bins, long, first, last, to)
+
+
+def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
+    """Return the queries of a block that windows sum over; None where there is none."""
+    from_, to = int(log.units[first]), int(log.units[last])
+    if np.inf > PAIR_COST and np.diff(log.starts[from_ : to + 1]).max(initial=0) < _SHORT:
+        return None
+    bins = layout.window_bins
+    flags = np.zeros(to - from_, dtype=np.bool_)
+    rows = (log.starts, log.score, log.masks[layout.word])
+    how = (float(layout.pair_bins.edges[-1]), bins.first.size, PAIR_COST)
+    some = find_long(*rows, *how, from_, to, flags)
+    return LongQueries(flags, bins, stop_flag()) if some else None
+
+
+def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:
+    sums = np.cumsum(sums, axis=2)
+    # Counts below 2**53 are exact as floating-point numbers.
+    pairs, queries, clusters = (sums[..., k].astype(np.int64) for k in (PAIRS, QUERIES, CLUSTERS))
+    return Moments(
+        modes=layout.modes,
+        edges=layout.edges,
+        center=layout.center,
+        pairs=pairs,
+        queries=queries,
+        clusters=clusters,
+        items=items,
+        by={
+            "naive": Quadratic(sums[..., PAIRS], sums[..., SUM], sums[..., SQUARES]),
+            "query": Quadratic(sums[..., CC], sums[..., CU], sums[..., UU]),
+        },
+    )
+
+
+def _no_bins(shape: tuple[int, int], n_bins: int) -> FirstBins:
+    """Return a table of items without a pair; the narrower type stays in the cache."""
+    if n_bins < 256:
+        return np.full(shape, n_bins, dtype=np.uint8)
+    return np.full(shape, n_bins, dtype=np.uint16)
+
+
+class _FirstBins:
+    """The first bin of each item, in one table for each block that is swept at the same time.
+
+    Lowering an entry is not safe from two threads at once.
+    """
+
+    def __init__(self, n_items: int, n_slots: int, n_bins: int) -> None:
+        self.shape = (n_items, n_slots)
+        self.n_bins = n_bins
+        self.free: list[FirstBins] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[FirstBins]:
+        """Lend a table to one block."""
+        try:
+            table = self.free.pop()
+        except IndexError:
+            table = _no_bins(self.shape, self.n_bins)
+        yield table
+        self.free.append(table)
+
+    def items(self) -> Ints:
+        """Return how many items of each slot have a pair up to each bin."""
+        n_items, n_slots = self.shape
+        found = np.zeros((n_slots, self.n_bins + 1), dtype=np.int64)
+        if self.free and n_items:
+            first = np.minimum.reduce(self.free)
+            for slot in range(n_slots):
+                found[slot] = np.bincount(first[:, slot], minlength=self.n_bins + 1)
+        return np.cumsum(found[:, :-1], axis=1)

@@ -1,4 +1,4 @@
-"""How close two scores must be: thresholds, and the exact K-th smallest gap behind them."""
+"""How close two scores must be: thresholds, and the exact K-th smallest distance behind them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import SupportsFloat
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.arrays import Floats, Ints
+from mpc_lab.vocabulary import Floats, Ints
 
 
 @dataclass(frozen=True)
 class Quantile:
     r"""The threshold below which a share `p` of a group's ``matched`` pairs lie.
 
-    :math:`\varepsilon` is the K-th smallest gap of the N ``matched`` pairs with no limit on the
-    gap, :math:`K = \max(1, \lceil pN \rceil)` with `p` the decimal number that was written.
+    :math:`\varepsilon` is the K-th smallest distance of the N ``matched`` pairs with no limit on
+    the distance, :math:`K = \max(1, \lceil pN \rceil)` with `p` the decimal number that was
+    written.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Smallest:
-    """The K-th smallest gap of a group's ``matched`` pairs; the largest where there are fewer.
+    """The K-th smallest distance of a group's ``matched`` pairs; the largest where there are fewer.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Smallest:
 class Powered:
     r"""The smallest threshold at which a gap of `effect` would be found with the given power.
 
-    The smallest of the 0.1, 0.2, 0.5, 1, 2, 5 and 10 % quantiles of a group's gaps with
+    The smallest of the 0.1, 0.2, 0.5, 1, 2, 5 and 10 % quantiles of a group's distances with
     :math:`(t_{1-a/2} + t_{power}) \, SE \le` `effect`; where there is none, the one with the
     smallest standard error, and the cell is marked ``underpowered``.
 
@@ -154,7 +155,7 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     tied_pairs : bool
         Whether any pair is tied: the grid then starts at 0.
     """
-    # A gap may lie beyond the largest number; a grid of round numbers cannot.
+    # A distance may lie beyond the largest number; a grid of round numbers cannot.
     positive = headline[(headline > 0) & np.isfinite(headline)]
     if not len(positive):
         return np.zeros(1)

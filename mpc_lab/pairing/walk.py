@@ -1,14 +1,23 @@
-"""What the sums need from an engine: every block of a log, in order."""
+"""What the sums need from an engine: a log to walk, and every block of it, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mpc_lab.pairing.log import Log
+from mpc_lab.vocabulary import Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.items import ItemSums
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.ranking import LogFacts
+    from mpc_lab.scoring import Rule
 
 Result = TypeVar("Result")
 Task = Callable[[Log, int, int], Result]
+# The logs of some units: the number of a rule, the groups a log serves, and the log.
+Logs = Iterator[tuple[int, Ints, Log]]
 
 
 class Walk(Protocol):
@@ -25,6 +34,44 @@ class Walk(Protocol):
 
     def total(self, task: Task[Result], label: str, start: Result) -> Result:
         """Add what the task returns to `start`; only the sum has to travel."""
+        ...
+
+
+class EngineWalk(Walk, Protocol):
+    """A walk that can also sum over items, which lie all over a log."""
+
+    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+        """Return, for each group and mode, the sums over items at the thresholds of moments."""
+        ...
+
+
+class Source(Protocol):
+    """A log that an engine has made ready to be walked.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        The groups to audit; masks count in this order.
+    counts_items : bool
+        Whether a sweep can count items by their codes; otherwise the sums over items do.
+    """
+
+    groups: tuple[str, ...]
+    counts_items: bool
+
+    @property
+    def facts(self) -> LogFacts:
+        """What is known of the whole log."""
+        ...
+
+    def walks(self, rule: Rule) -> Iterator[tuple[Ints, Any]]:
+        """Yield the groups, by number, that an `EngineWalk` serves; over all, every group once."""
+        ...
+
+    def together(
+        self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
+    ) -> Result:
+        """Add what a task makes of the logs of all rules, for some whole units at a time."""
         ...
 
 

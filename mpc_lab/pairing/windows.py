@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.pairing.arrays import Flags, Floats, Ints, Masks, Stop
-from mpc_lab.pairing.bits import ONE
-from mpc_lab.pairing.compiling import inlined, kernel
+from mpc_lab.pairing.kernels import ONE, Stop, inlined, interruptible, kernel, stop_flag
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.stopping import interruptible, stop_flag
+from mpc_lab.pairing.modes import DOWN, N_PLAIN, TIE, TIE_END, TIE_START, UP, run_ends
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Side
 
-UP, DOWN = 0, 1
 # What is known of the first rows of a query that are not members: how many, Σy and Σy².
 _COUNT, _SUM, _SQUARES = range(3)
 N_PREFIX = 3
@@ -24,7 +22,7 @@ N_PREFIX = 3
 _TILE = 256
 
 
-def sums_by_unit(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Floats, Floats]:
+def count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
     """Return the pairs of each unit and the sum of their differences, for one group.
 
     Parameters
@@ -32,16 +30,19 @@ def sums_by_unit(log: Log, member: Flags, mode: str, epsilon: float) -> tuple[Fl
     log : Log
     member : bool array (row,)
         Whether the row of the log is in the group.
-    mode : {"matched", "mirrored"}
+    side : Side
+        Of all pairs, not of neighbours alone.
     epsilon : float
-        The largest gap.
+        The threshold.
     """
     count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
     rows = (log.units, log.starts, log.score, log.outcome, member.astype(np.uint64))
-    edges, side = np.array([epsilon], dtype=np.float64), UP if mode == "matched" else DOWN
+    by_direction = np.array(side.edges(np.array([[epsilon]])))
+    edges = np.unique(by_direction[:TIE])
+    first, last = (ends[:, None] for ends in run_ends(side, by_direction, edges))
 
     def work() -> None:
-        _by_unit(*rows, edges, side, count, total, stop_flag())
+        _by_unit(*rows, edges, first, last, count, total, stop_flag())
 
     interruptible(len(log.row), work)
     return count, total
@@ -119,7 +120,8 @@ def add_windows(
     mask: Masks,
     bits: Masks,
     edges: Floats,
-    places: Ints,
+    run_first: Ints,
+    run_last: Ints,
     center: Floats,
     prefix: Floats,
     found: Floats,
@@ -135,22 +137,23 @@ def add_windows(
     bits : uint64 array (group,)
         The bit of each group in the masks.
     edges : float64 array (edge,)
-        The thresholds of all groups, ascending.
-    places : int64 array (group, threshold)
-        Where the thresholds of each group stand among the edges, ascending.
+        The largest distances of all groups and sides, ascending.
+    run_first, run_last : int64 arrays (group, side, threshold)
+        Which ends the run of partners has: see :func:`mpc_lab.pairing.modes.run_ends`.
     center : float64 array (group,)
     prefix : float64 array (group, at least one more than there are rows, 3)
         Overwritten.
-    found : float64 array (group, 2, threshold, 3)
-        Overwritten: pairs, Σx and Σx² of ``matched``, then of ``mirrored``.
+    found : float64 array (group, side, threshold, 3)
+        Overwritten: pairs, Σx and Σx².
     """
     off = 0.0
     for k in range(len(bits)):
         off = add_up(start, end, outcome, mask, bits[k], prefix[k])  # the same for all
     found[:] = 0.0
+    n_edges = len(edges)
     # Rows are counted from the first of the query.
-    ties, ends = np.empty((2, _TILE), dtype=np.int64), np.empty((2, len(edges), _TILE), np.int64)
-    reached = np.full((2, len(edges)), start)
+    ends = np.empty((N_PLAIN + 2 * n_edges, _TILE), dtype=np.int64)
+    reached = np.full((2, n_edges), start)
     members, y = np.empty(_TILE, dtype=np.int64), np.empty(_TILE)
     tie, tie_end = start, start
     for first in range(start, end, _TILE):
@@ -160,13 +163,15 @@ def add_windows(
         for r in range(n):
             if first + r == tie_end:
                 tie, tie_end = tie_end, tie_end_of(score, tie_end, end)
-            ties[UP, r], ties[DOWN, r] = tie - start, tie_end - start
-        for e in range(len(edges)):
+            ends[TIE_START, r], ends[TIE_END, r] = tie - start, tie_end - start
+        for e in range(n_edges):
             above, below = reached[UP, e], reached[DOWN, e]
             for r in range(n):
-                above = end_above(score, first + r, end, edges[e], max(above, start + ties[UP, r]))
-                below = start_below(score, first + r, start + ties[DOWN, r], edges[e], below)
-                ends[UP, e, r], ends[DOWN, e, r] = above - start, below - start
+                tie_start, tie_stop = start + ends[TIE_START, r], start + ends[TIE_END, r]
+                above = end_above(score, first + r, end, edges[e], max(above, tie_start))
+                below = start_below(score, first + r, tie_stop, edges[e], below)
+                ends[N_PLAIN + e, r] = above - start
+                ends[N_PLAIN + n_edges + e, r] = below - start
             reached[UP, e], reached[DOWN, e] = above, below
         for k in range(len(bits)):
             m = 0
@@ -174,23 +179,25 @@ def add_windows(
                 if mask[first + r] & bits[k]:
                     members[m], y[m] = r, outcome[first + r] - off - center[k]
                     m += 1
-            for b in range(places.shape[1] if m else 0):
-                e = places[k, b]
-                _add_runs(prefix[k], ties[UP], ends[UP, e], members[:m], y, found[k, UP, b])
-                _add_runs(prefix[k], ends[DOWN, e], ties[DOWN], members[:m], y, found[k, DOWN, b])
+            if m == 0:
+                continue
+            for side in range(run_first.shape[1]):
+                for b in range(run_first.shape[2]):
+                    run, stop_at = ends[run_first[k, side, b]], ends[run_last[k, side, b]]
+                    _add_runs(prefix[k], run, stop_at, members[:m], y, found[k, side, b])
 
 
 @kernel
-def nearest_gaps(
-    start: int, end: int, score: Floats, mask: Masks, bit: np.uint64, gaps: Floats
+def nearest_distances(
+    start: int, end: int, score: Floats, mask: Masks, bit: np.uint64, distances: Floats
 ) -> None:
-    """Write the gap from each row to the nearest of the other kind, at or above it and below it.
+    """Write how far each row is from the nearest of the other kind above it, below it and tied.
 
-    Members are one kind, all others the other; infinite where there is none.
+    Members are one kind, all others the other; -1 where there is none.
 
     Parameters
     ----------
-    gaps : float64 array (2, at least the number of rows)
+    distances : float64 array (3, at least the number of rows)
     """
     last = np.empty(2)
     here = np.empty(2, dtype=np.bool_)
@@ -209,8 +216,9 @@ def nearest_gaps(
             for k in range(first, tied):
                 row = origin + sign * k
                 other = 0 if mask[row] & bit else 1
-                gap = abs(score[row] - last[other])
-                gaps[side, row - start] = 0.0 if here[other] else (np.inf if gap != gap else gap)
+                distance = abs(score[row] - last[other])
+                distances[side, row - start] = -1.0 if distance != distance else distance
+                distances[TIE, row - start] = 0.0 if here[other] else -1.0
             for kind in range(2):
                 if here[kind]:
                     last[kind] = score[origin + sign * first]
@@ -235,7 +243,8 @@ def _by_unit(
     outcome: Floats,
     mask: Masks,
     edges: Floats,
-    side: int,
+    run_first: Ints,
+    run_last: Ints,
     count: Floats,
     total: Floats,
     stop: Stop,
@@ -243,11 +252,11 @@ def _by_unit(
     longest = 0
     for q in range(len(starts) - 1):
         longest = max(longest, starts[q + 1] - starts[q])
-    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 2, 1, 3))
-    bits, places, center = np.full(1, ONE), np.zeros((1, 1), dtype=np.int64), np.zeros(1)
+    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 1, 1, 3))
+    bits, center = np.full(1, ONE), np.zeros(1)
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
             rows = (starts[q], starts[q + 1], score, outcome, mask, bits)
-            add_windows(*rows, edges, places, center, prefix, found, stop)
-            count[unit] += found[0, side, 0, _COUNT]
-            total[unit] += found[0, side, 0, _SUM]
+            add_windows(*rows, edges, run_first, run_last, center, prefix, found, stop)
+            count[unit] += found[0, 0, 0, _COUNT]
+            total[unit] += found[0, 0, 0, _SUM]

@@ -5,6 +5,6 @@ May import from: errors, ranking.
 
 from __future__ import annotations
 
-from mpc_lab.rankers.svd import svd as svd
+from mpc_lab.rankers.low_rank import svd as svd
 
 __all__ = ["svd"]

@@ -1,13 +1,13 @@
 """A log becomes a `Ranking`: columns are read, checked once, and kept as plain arrays.
 
 Strict core, lenient door: any table comes in here, and no room below checks types again.
-This room may import narwhals, numpy, pandas, `mpc_lab.errors` and `mpc_lab.files`.
+This room may import narwhals, numpy, pandas, `mpc_lab.errors`,
+`mpc_lab.vocabulary` and `mpc_lab.files`.
 """
 
 from __future__ import annotations
 
-from mpc_lab.ranking.facts import Facts, Known, LogFacts, group_index
-from mpc_lab.ranking.names import ColumnNames
+from mpc_lab.ranking.names import ColumnNames, Facts, Known, LogFacts, group_index
 from mpc_lab.ranking.ranking import Ranking, as_ranking, read_ranking
 
 __all__ = [

@@ -1,16 +1,126 @@
-"""What must hold before a log can be audited; each check has its own sentence."""
+"""What must hold before a log can be audited: one list of checks, each with its own sentence.
+
+Every check gives a `Problem`. A `Ranking` raises the first; the panel that starts from a log shows
+all of them; DuckDB, which sees no arrays, takes the sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mpc_lab.errors import MpcError
-from mpc_lab.ranking.columns import Bools, Codes, Floats, Ints
+from mpc_lab.ranking.columns import (
+    Codes,
+    Frame,
+    combine,
+    encode,
+    get_column,
+    is_missing,
+    numbers,
+    take_rows,
+)
+from mpc_lab.ranking.groups import Membership, label_names, read_groups
+from mpc_lab.ranking.names import ColumnNames
+from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
 
 LARGEST_WHOLE = 2.0**53
+# Differences of scores and sums of squared outcomes stay finite up to these.
+LARGEST = {"score": 1e300, "outcome": 1e100}
+IDS = tuple(role for role in ROLES.values() if not role.is_number and role.name != "group")
+NUMBERS = tuple(role for role in ROLES.values() if role.is_number)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows that break a rule.
+
+    Attributes
+    ----------
+    role : Role
+        Of the column that they break it in.
+    words : str
+        What is wrong there, to follow the name of the column: "is missing".
+    where : array of bool
+        The rows.
+    error : MpcError
+        What a `Ranking` raises.
+    """
+
+    role: Role
+    words: str
+    where: Flags
+    error: MpcError
+
+
+def raise_first(problems: Iterable[Problem]) -> None:
+    """Raise the error of the first problem, if there is one."""
+    for problem in problems:
+        raise problem.error
+
+
+# ---- the checks
+
+
+def check_present(role: Role, column: Hashable, missing: Flags, rows: Ints) -> Iterator[Problem]:
+    """Yield the rows that lack a value; `rows` are their numbers as the caller knows them."""
+    if missing.any():
+        error = incomplete(role.describe(column), *_count_and_first(missing, rows))
+        yield Problem(role, "is missing", missing, error)
+
+
+def check_numbers(role: Role, column: Hashable, values: Floats, rows: Ints) -> Iterator[Problem]:
+    """Yield the rows whose number cannot be used; NaN is not looked at."""
+    what = role.describe(column)
+    if role.name == "position":
+        wrong = ~((values >= 1) & (values <= LARGEST_WHOLE) & (values == np.floor(values)))
+        wrong &= ~np.isnan(values)
+        if wrong.any():
+            first = int(wrong.argmax())
+            error = no_position(what, int(rows[first]), float(values[first]))
+            yield Problem(role, "is not a whole number from 1 up", wrong, error)
+        return
+    infinite = np.isinf(values)
+    if infinite.any():
+        error = not_finite(what, *_count_and_first(infinite, rows))
+        yield Problem(role, "is infinite", infinite, error)
+    large = (np.abs(values) > LARGEST[role.name]) & ~infinite
+    if large.any():
+        first = int(large.argmax())
+        error = too_large(role.name, what, int(rows[first]), float(values[first]))
+        yield Problem(role, "is too large", large, error)
+
+
+def check_in_query(role: Role, query: Codes, other: Codes) -> Iterator[Problem]:
+    """Yield the rows of a query that share what must differ, or differ in what they must share."""
+    if role.is_unique:
+        key = query.codes * len(other.labels) + other.codes  # both are below the number of rows
+        ordered = np.sort(key)  # vectorised in numpy, and several times faster than a hash table
+        if (ordered[1:] == ordered[:-1]).any():
+            keys = pd.Series(key)
+            row = int(keys.duplicated().to_numpy().argmax())
+            error = _twice(role, other.labels[other.codes[row]], query.labels[query.codes[row]])
+            where = keys.duplicated(keep=False).to_numpy()
+            yield Problem(role, "occurs more than once in a query", where, error)
+    if role.is_constant:
+        of_query = other.codes[query.first_rows()][query.codes]
+        differs = other.codes != of_query
+        if differs.any():
+            row = int(differs.argmax())
+            labels = other.labels[of_query[row]], other.labels[other.codes[row]]
+            error = two_of_one(role.name, query.labels[query.codes[row]], *labels)
+            yield Problem(role, "differs inside a query", differs, error)
+
+
+def _count_and_first(where: Flags, rows: Ints) -> tuple[int, int]:
+    return int(where.sum()), int(rows[where.argmax()])
+
+
+# ---- their sentences
 
 
 def no_rows() -> MpcError:
@@ -26,13 +136,6 @@ def nothing_left(n_rows: int) -> MpcError:
     )
 
 
-def check_complete(missing: Mapping[str, Bools]) -> None:
-    """Raise for the first column, described by its key, that has a missing value."""
-    for what, absent in missing.items():
-        if absent.any():
-            raise incomplete(what, int(absent.sum()), int(absent.argmax()))
-
-
 def incomplete(what: str, count: int, first: int) -> MpcError:
     """Return the error for missing values, the first of them in row `first`."""
     return MpcError(
@@ -40,13 +143,6 @@ def incomplete(what: str, count: int, first: int) -> MpcError:
         "(rows count from 0): fill in what is missing, or pass "
         'missing="drop" to leave such rows out.'
     )
-
-
-def check_finite(values: Floats, rows: Ints, what: str) -> None:
-    """Raise where a number is infinite; `rows` are the row numbers the caller knows."""
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise not_finite(what, int(infinite.sum()), int(rows[infinite.argmax()]))
 
 
 def not_finite(what: str, count: int, first: int) -> MpcError:
@@ -57,68 +153,38 @@ def not_finite(what: str, count: int, first: int) -> MpcError:
     )
 
 
-# Differences of scores and sums of squared outcomes stay finite up to these.
-LARGEST = {"score": 1e300, "outcome": 1e100}
-
-
-def check_size(values: Floats, rows: Ints, role: str, what: str) -> None:
-    """Raise where a number is too large to reckon with in 64 bits."""
-    large = np.abs(values) > LARGEST[role]
-    if large.any():
-        first = int(large.argmax())
-        raise too_large(role, what, int(rows[first]), float(values[first]))
+def _found(count: int, noun: str) -> str:
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s, the first"
 
 
 def too_large(role: str, what: str, row: int, value: float) -> MpcError:
-    """Return the error for a number that is too large to reckon with."""
+    """Return the error for a number that is too large for sums in 64 bits."""
     return MpcError(
         f"{what} must hold numbers of at most {LARGEST[role]:g} in size, but row "
         f"{row} (rows count from 0) has {value:g}: give it in other units."
     )
 
 
-def _found(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s, the first"
-
-
-def whole_positions(values: Floats, rows: Ints, what: str) -> Ints:
-    """Return positions as int64, or raise unless they are whole numbers from 1 up."""
-    wrong = ~((values >= 1) & (values <= LARGEST_WHOLE) & (values == np.floor(values)))
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise no_position(what, int(rows[first]), float(values[first]))
-    return values.astype(np.int64)
-
-
 def no_position(what: str, row: int, value: float) -> MpcError:
-    """Return the error for a position that is none."""
+    """Return the error for a number that is not a position."""
     return MpcError(
         f"{what} must hold whole numbers from 1 up, but row {row} (rows count from 0) "
         f"has {value:g}: number the ranked list 1, 2, 3, … from the top."
     )
 
 
-def check_items(query: Codes, item: Codes) -> None:
-    """Raise if an item stands twice in one query."""
-    row = _repeated_row(query.codes, item.codes, len(item.labels))
-    if row is not None:
-        raise item_twice(item.labels[item.codes[row]], query.labels[query.codes[row]])
+def _twice(role: Role, value: Any, query: object) -> MpcError:
+    if role.name == "position":
+        return position_twice(int(value), query)
+    return item_twice(value, query)
 
 
 def item_twice(item: object, query: object) -> MpcError:
-    """Return the error for an item that stands twice in a query."""
+    """Return the error for an item that occurs twice in a query."""
     return MpcError(
         f"An item may stand only once in a query, but item {item!r} occurs twice in query "
         f"{query!r}: keep one row, or name more columns in query."
     )
-
-
-def check_positions(query: Codes, position: Ints) -> None:
-    """Raise if two rows of one query have one position."""
-    codes, uniques = pd.factorize(position)
-    row = _repeated_row(query.codes, codes.astype(np.int64), len(uniques))
-    if row is not None:
-        raise position_twice(int(position[row]), query.labels[query.codes[row]])
 
 
 def position_twice(position: int, query: object) -> MpcError:
@@ -129,29 +195,137 @@ def position_twice(position: int, query: object) -> MpcError:
     )
 
 
-def _repeated_row(query: Ints, other: Ints, n_other: int) -> int | None:
-    """Return the first row whose (query, other) was seen before; both codes are below n rows."""
-    key = query * n_other + other
-    ordered = np.sort(key)  # vectorised in numpy, and several times faster than a hash table
-    if not (ordered[1:] == ordered[:-1]).any():
-        return None
-    return int(pd.Series(key).duplicated().to_numpy().argmax())
-
-
-def check_one_per_query(query: Codes, label: Codes, role: str) -> None:
-    """Raise if a query has two units, or two segments."""
-    of_query = label.codes[query.first_rows()]
-    differs = label.codes != of_query[query.codes]
-    if differs.any():
-        row = int(differs.argmax())
-        first = label.labels[of_query[query.codes[row]]]
-        second = label.labels[label.codes[row]]
-        raise two_of_one(role, query.labels[query.codes[row]], first, second)
-
-
 def two_of_one(role: str, query: object, first: object, second: object) -> MpcError:
     """Return the error for a query in two units, or two segments."""
     return MpcError(
         f"A query must lie in one {role}, but query {query!r} has {role}s {first!r} and "
         f"{second!r}: give each query one {role}, or name more columns in query."
     )
+
+
+# ---- a log, read and checked
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of a log as arrays; what was not given is None."""
+
+    table: Frame
+    kept: Ints
+    dropped: int
+    query: Codes
+    item: Codes | None
+    unit: Codes | None
+    segment: Codes | None
+    score: Floats
+    outcome: Floats
+    position: Ints | None
+    membership: Membership
+
+
+def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
+    """Read and check every column; `drop` leaves out rows with a missing value."""
+    if not len(table):
+        raise no_rows()
+    floats = _read_numbers(table, columns)
+    keep = _complete_rows(table, columns, floats, drop=drop)
+    dropped = len(table) - len(keep)
+    if dropped:
+        table = take_rows(table, keep)
+        floats = {role: values[keep] for role, values in floats.items()}
+    for role in LARGEST:
+        raise_first(check_numbers(ROLES[role], getattr(columns, role), floats[role], keep))
+    ids = _read_ids(table, columns)
+    for name in ("item", "unit", "segment"):
+        if name in ids:
+            raise_first(check_in_query(ROLES[name], ids["query"], ids[name]))
+    if "segment" in ids:
+        what = ROLES["segment"].describe(columns.segment)
+        ids["segment"] = _sort_by_name(ids["segment"], what)
+    return Rows(
+        table=table,
+        kept=keep,
+        dropped=dropped,
+        query=ids["query"],
+        item=ids.get("item"),
+        unit=ids.get("unit"),
+        segment=ids.get("segment"),
+        score=floats["score"],
+        outcome=floats["outcome"],
+        position=_read_positions(columns, floats, ids["query"], keep),
+        membership=read_groups(table, columns.group, columns.group_sep),
+    )
+
+
+def complete_rows(table: Frame, columns: ColumnNames) -> Ints:
+    """Return the numbers of the rows in which nothing is missing."""
+    missing = _missing(table, columns, _read_numbers(table, columns))
+    return np.flatnonzero(~np.logical_or.reduce([where for _, _, where in missing]))
+
+
+def _complete_rows(
+    table: Frame, columns: ColumnNames, floats: dict[str, Floats], *, drop: bool
+) -> Ints:
+    missing = _missing(table, columns, floats)
+    if not drop:
+        rows = np.arange(len(table))
+        for role, name, where in missing:
+            raise_first(check_present(role, name, where, rows))
+    keep = np.flatnonzero(~np.logical_or.reduce([where for _, _, where in missing]))
+    if not len(keep):
+        raise nothing_left(len(table))
+    return keep
+
+
+def _missing(
+    table: Frame, columns: ColumnNames, floats: dict[str, Floats]
+) -> list[tuple[Role, Hashable, Flags]]:
+    found = [
+        (role, name, is_missing(get_column(table, name, role.name)))
+        for role, name in columns.played(IDS)
+    ]
+    return found + [
+        (role, name, np.isnan(floats[role.name])) for role, name in columns.played(NUMBERS)
+    ]
+
+
+def _read_numbers(table: Frame, columns: ColumnNames) -> dict[str, Floats]:
+    return {
+        role.name: numbers(get_column(table, name, role.name), role.describe(name))
+        for role, name in columns.played(NUMBERS)
+    }
+
+
+def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
+    parts: dict[str, list[Codes]] = {}
+    for role, name in columns.played(IDS):
+        coded = encode(get_column(table, name, role.name), role.describe(name))
+        parts.setdefault(role.name, []).append(coded)
+    return {role: found[0] if len(found) == 1 else combine(found) for role, found in parts.items()}
+
+
+def _read_positions(
+    columns: ColumnNames, floats: dict[str, Floats], query: Codes, rows: Ints
+) -> Ints | None:
+    if columns.position is None:
+        return None
+    role, values = ROLES["position"], floats["position"]
+    raise_first(check_numbers(role, columns.position, values, rows))
+    position = values.astype(np.int64)
+    raise_first(check_in_query(role, query, encode_numbers(position)))
+    return position
+
+
+def encode_numbers(values: Ints | Floats) -> Codes:
+    """Return the codes of numbers."""
+    codes, labels = pd.factorize(values)
+    return Codes(codes.astype(np.int64), labels.astype(object))
+
+
+def _sort_by_name(segment: Codes, what: str) -> Codes:
+    """Renumber the segments in the order of their names."""
+    names = np.array(label_names(segment.labels.tolist(), what), dtype=object)
+    order = np.argsort(names, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Codes(rank[segment.codes], names[order])

@@ -5,27 +5,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.ranking.columns import (
-    Bools,
-    Ints,
+    Frame,
+    Series,
     encode,
+    get_column,
     is_missing,
     is_object,
     is_text,
     numbers,
     object_array,
+    settled,
 )
-from mpc_lab.ranking.table import Frame, Series, get_column, settled
-
-Masks: TypeAlias = NDArray[np.uint64]
+from mpc_lab.vocabulary import ROLES, Flags, Ints, Masks
 
 _LISTS = (list, tuple, set, frozenset, np.ndarray)
 _MOST_WORDS = 2**29  # 4 GiB of masks
@@ -49,7 +48,7 @@ def read_groups(frame: Frame, group: Hashable, separator: str | None) -> Members
     if isinstance(group, tuple):
         return _from_booleans(frame, group, separator)
     series = get_column(frame, group, "group")
-    what = f"The group column {group!r}"
+    what = ROLES["group"].describe(group)
     if separator is not None and not is_text(series) and not is_missing(series).all():
         raise MpcError(
             f"{what} must hold text to be split by group_sep={separator!r}, but it does not: "
@@ -206,7 +205,7 @@ def _from_booleans(frame: Frame, group: tuple[Any, ...], separator: str | None) 
     return Membership(groups, masks)
 
 
-def _truth(frame: Frame, column: Hashable) -> Bools:
+def _truth(frame: Frame, column: Hashable) -> Flags:
     series = get_column(frame, column, "group")
     if series.dtype == nw.Boolean and not series.implementation.is_pandas():
         filled = series.fill_null(False) if series.null_count() else series
@@ -219,7 +218,7 @@ def _truth(frame: Frame, column: Hashable) -> Bools:
             f"A list of group columns must name boolean columns, but {column!r} is not boolean: "
             f"convert it, or give a column of labels by its name alone, as in group={column!r}."
         )
-    return np.equal(numbers(series, f"The group column {column!r}"), 1.0)  # NaN is not 1
+    return np.equal(numbers(series, ROLES["group"].describe(column)), 1.0)  # NaN is not 1
 
 
 def _no_members(n_groups: int, n_rows: int) -> Masks:

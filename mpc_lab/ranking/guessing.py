@@ -1,4 +1,4 @@
-"""Guess from names and a few values which column of a log plays which part.
+"""Guess from names and a few values which column of a log plays which role.
 
 A guess is a suggestion for a person to look at: nothing here decides on its own.
 """
@@ -14,45 +14,15 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from mpc_lab.ranking.table import get_column, open_table, pandas_series, settled
+from mpc_lab.ranking.columns import get_column, open_table, pandas_series, settled
+from mpc_lab.vocabulary import ROLES
 
-ROLES = (
-    "query",
-    "item",
-    "score",
-    "outcome",
-    "group",
-    "group_sep",
-    "position",
-    "segment",
-    "unit",
-)
+# What is guessed: a column for each role, and what separates the labels of the group.
+GUESSED = (*ROLES, "group_sep")
 _ROWS_LOOKED_AT = 2_000
 _SEPARATORS = ("|", ";", ",", "/")
 _SPLIT_AT_LEAST = 0.02
-_OF_A_QUERY = ("segment", "unit")
 
-# For each part the words that name it, the most telling first.
-_WORDS = {
-    role: tuple(words.split())
-    for role, words in {
-        "query": "query qid request search srch session list impression context page user uid "
-        "customer reader visitor member",
-        "item": "item doc document movie product listing sku asin candidate article ad post job "
-        "song track video book hotel prop restaurant property url title name",
-        "score": "score prediction predicted pred prob probability logit yhat utility estimate "
-        "model",
-        "outcome": "outcome label rating click clicked clicks relevance rel grade target ytrue y "
-        "conversion converted purchase purchased bought booking booked hired applied reward gain "
-        "response engagement watched feedback stars",
-        "group": "group groups genre genres gender sex race ethnicity category categories type "
-        "kind brand seller class tag tags protected attribute subgroup",
-        "position": "position pos rank ranking place slot",
-        "segment": "segment country market locale language lang device platform intent site "
-        "querytype",
-        "unit": "unit user uid customer reader visitor member account client person household",
-    }.items()
-}
 _RATHER_A_UNIT = frozenset({"user", "uid", "customer", "reader", "visitor", "member"})
 _FAINT = frozenset(
     {"model", "estimate", "name", "title", "url", "page", "y", "kind", "class", "ranking", "list"}
@@ -106,7 +76,7 @@ def guess_columns(frame: Any) -> dict[str, Any]:
     table = open_table(frame)
     head = table.head(_ROWS_LOOKED_AT)
     columns = [_look_at(series) for series in head.iter_columns()]
-    found: dict[str, Any] = dict.fromkeys(ROLES)
+    found: dict[str, Any] = dict.fromkeys(GUESSED)
     found.update({role: column.name for role, column in _by_name(columns).items()})
     for role in ("score", "outcome"):
         if found[role] is None:
@@ -119,7 +89,7 @@ def guess_columns(frame: Any) -> dict[str, Any]:
 
 
 def guess_separator(frame: Any, column: Hashable) -> str | None:
-    """Return what parts several labels in one text of a group column, or None.
+    """Return what separates several labels in one text of a group column, or None.
 
     Examples
     --------
@@ -160,17 +130,17 @@ def _kind(values: pd.Series[Any]) -> str:
 
 
 def _by_name(columns: list[_Column]) -> dict[str, _Column]:
-    """Give each part the column whose name and values speak most for it; no column twice."""
+    """Give each role the column whose name and values speak most for it; no column twice."""
     claims = [
-        (points, -ROLES.index(role), -place, role, column)
-        for role in _WORDS
+        (points, -order, -place, role, column)
+        for order, role in enumerate(ROLES)
         for place, column in enumerate(columns)
         if (points := _points(role, column)) > 0
     ]
     found: dict[str, _Column] = {}
     # The query first, and last what belongs to it: the others depend on which it is.
     claims.sort(
-        key=lambda claim: (claim[3] == "query", claim[3] not in _OF_A_QUERY, *claim[:3]),
+        key=lambda claim: (claim[3] == "query", not ROLES[claim[3]].is_constant, *claim[:3]),
         reverse=True,
     )
     for _, _, _, role, column in claims:
@@ -182,8 +152,8 @@ def _by_name(columns: list[_Column]) -> dict[str, _Column]:
 
 
 def _can_be(role: str, column: _Column, query: _Column | None) -> bool:
-    """Whether a part that is tied to the query, or must differ inside it, fits with it."""
-    if role in _OF_A_QUERY:
+    """Whether a role that is tied to the query, or must differ inside it, fits with it."""
+    if ROLES[role].is_constant:
         return _encloses(query, column)
     if role == "group" and query is not None and query.values.duplicated().any():
         # A label that all rows of a query share leaves nobody to be compared with.
@@ -194,10 +164,10 @@ def _can_be(role: str, column: _Column, query: _Column | None) -> bool:
 def _points(role: str, column: _Column) -> float:
     words = column.words
     telling = tuple(word for word in words if word not in _NO_MEANING) or words
-    known = _WORDS[role]
+    known = ROLES[role].words
     if not telling or (role == "outcome" and _OF_A_MODEL.intersection(words)):
         return 0.0
-    if role == "group" and len(telling) > 1 and telling[0] in _WORDS["query"]:
+    if role == "group" and len(telling) > 1 and telling[0] in ROLES["query"].words:
         return 0.0  # the type of a query, the gender of a user
     joined, head = "".join(telling), telling[-1].removesuffix("id")
     if role == "score" and _OF_A_MODEL.intersection(words):
@@ -241,7 +211,7 @@ def _encloses(query: _Column | None, unit: _Column) -> bool:
 
 
 def _only_one_left(role: str, columns: list[_Column], found: dict[str, Any]) -> Hashable | None:
-    """Return the one column that could play the part, if there is one and no other."""
+    """Return the one column that could play the role, if there is one and no other."""
     wanted = ("number",) if role == "score" else ("number", "boolean")
     free = [column for column in _free(columns, found) if column.kind in wanted]
     return free[0].name if len(free) == 1 else None
@@ -257,7 +227,7 @@ def _free(columns: list[_Column], found: dict[str, Any]) -> list[_Column]:
 
 
 def _separator(column: _Column) -> str | None:
-    """Return what parts several labels in one text, if splitting leaves fewer labels."""
+    """Return what separates several labels in one text, if splitting leaves fewer labels."""
     if column.kind != "text":
         return None
     texts = [text for text in column.values.dropna().astype(str) if text.strip()]

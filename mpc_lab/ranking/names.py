@@ -1,15 +1,16 @@
-"""Which column plays which part."""
+"""Which column plays which role, and what else is known of a log, in memory or not."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
-from mpc_lab.errors import MpcError
+from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files import Roles
+from mpc_lab.vocabulary import NEEDED_ROLES, ROLES, Role
 
-_REQUIRED = ("query", "score", "outcome", "group")
+_NEEDED_FIRST = sorted(ROLES.values(), key=lambda role: not role.is_needed)
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,30 @@ class ColumnNames:
     @property
     def labels(self) -> tuple[Hashable, ...]:
         """The columns of ids and labels, boolean columns of groups left out."""
-        query = self.query if isinstance(self.query, tuple) else (self.query,)
-        group = () if isinstance(self.group, tuple) else (self.group,)
-        others = (self.item, self.unit, self.segment)
-        return (*query, *group, *(name for name in others if name is not None))
+        played = self.played(role for role in _NEEDED_FIRST if not role.is_number)
+        flags = isinstance(self.group, tuple)
+        return tuple(name for role, name in played if not (flags and role.name == "group"))
 
     @property
     def numbers(self) -> tuple[Hashable, ...]:
         """The columns of scores, outcomes and positions."""
-        others = () if self.position is None else (self.position,)
-        return (self.score, self.outcome, *others)
+        played = self.played(role for role in _NEEDED_FIRST if role.is_number)
+        return tuple(name for _, name in played)
+
+    def played(self, roles: Iterable[Role]) -> Iterator[tuple[Role, Hashable]]:
+        """Yield each of the roles that a column plays, with that column; a query may have several.
+
+        Examples
+        --------
+        >>> names = ColumnNames(query=("user", "day"), score="s", outcome="y", group="g")
+        >>> [(role.name, column) for role, column in names.played(ROLES.values())]
+        [('query', 'user'), ('query', 'day'), ('score', 's'), ('outcome', 'y'), ('group', 'g')]
+        """
+        for role in roles:
+            column = getattr(self, role.name)
+            for name in column if isinstance(column, tuple) and role.takes_several else (column,):
+                if name is not None:
+                    yield role, name
 
     def roles(self, extra: Iterable[Hashable] = ()) -> Roles:
         """Return how the columns are read from files, with further columns of scores."""
@@ -59,30 +74,21 @@ class ColumnNames:
         return {name: value for name, value in chosen.items() if value is not None}
 
 
-def column_names(
-    *,
-    query: object,
-    score: object,
-    outcome: object,
-    group: object,
-    item: Hashable | None = None,
-    unit: Hashable | None = None,
-    group_sep: str | None = None,
-    position: Hashable | None = None,
-    segment: Hashable | None = None,
-) -> ColumnNames:
-    """Return the columns that a caller named, once it is clear that they are names."""
-    return ColumnNames(
-        query=one_or_more(query, "query"),
-        score=one_name(score, "score"),
-        outcome=one_name(outcome, "outcome"),
-        group=one_or_more(group, "group"),
-        item=item if item is None else one_name(item, "item"),
-        unit=unit if unit is None else one_name(unit, "unit"),
-        group_sep=group_sep,
-        position=position if position is None else one_name(position, "position"),
-        segment=segment if segment is None else one_name(segment, "segment"),
-    )
+def column_names(*, group_sep: str | None = None, **given: Any) -> ColumnNames:
+    """Return the columns that a caller named, once it is clear that they are names.
+
+    Parameters
+    ----------
+    group_sep : str, optional
+    **given
+        A column for each of `ROLES`; those that are not needed may be absent or None.
+    """
+    named: dict[str, Any] = {}
+    for name, role in ROLES.items():
+        column = given.pop(name, None)
+        if column is not None or role.is_needed:
+            named[name] = (one_or_more if role.takes_several else one_name)(column, name)
+    return ColumnNames(**named, **given, group_sep=group_sep)
 
 
 def drops(missing: object) -> bool:
@@ -94,7 +100,7 @@ def drops(missing: object) -> bool:
 
 def check_named(given: Iterable[str]) -> None:
     """Insist on the columns that every log needs."""
-    absent = [name for name in _REQUIRED if name not in set(given)]
+    absent = [name for name in NEEDED_ROLES if name not in set(given)]
     if absent:
         raise MpcError(
             f"A table needs the names of its columns, but {', '.join(absent)} "
@@ -123,3 +129,77 @@ def one_or_more(value: object, role: str) -> Hashable:
             "name each column once."
         )
     return names
+
+
+# ---- what is known of a log
+
+
+class Known(Protocol):
+    """What is known of a log before its rows are read."""
+
+    @property
+    def columns(self) -> ColumnNames:
+        """Which column plays which role."""
+        ...
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, sorted."""
+        ...
+
+
+class LogFacts(Known, Protocol):
+    """What is known once they were; a `Ranking` knows it, and so does every engine."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        ...
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; the number of queries without a unit column."""
+        ...
+
+    @property
+    def n_items(self) -> int:
+        """Number of different items; 0 without an item column."""
+        ...
+
+    @property
+    def dropped(self) -> int:
+        """Rows left out for missing values."""
+        ...
+
+    @property
+    def score_std(self) -> float:
+        """Population standard deviation of the scores."""
+        ...
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a log whose rows are not kept."""
+
+    columns: ColumnNames
+    groups: tuple[str, ...]
+    n_rows: int = 0
+    n_queries: int = 0
+    n_units: int = 0
+    n_items: int = 0
+    dropped: int = 0
+    score_std: float = float("nan")
+
+
+def group_index(groups: tuple[str, ...], group: str) -> int:
+    """Return the place of a group among the groups of a log."""
+    try:
+        return groups.index(group)
+    except ValueError:
+        hint = near_match(group, groups)
+        raise MpcError(f"There is no group {group!r} in this ranking.{hint}") from None

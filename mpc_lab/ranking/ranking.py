@@ -13,13 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files
-from mpc_lab.ranking.columns import Bools, Codes, Floats, Ints, Objects
-from mpc_lab.ranking.facts import group_index
-from mpc_lab.ranking.groups import Masks
-from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
-from mpc_lab.ranking.reading import Rows, read_rows
+from mpc_lab.ranking.checks import Rows, read_rows
+from mpc_lab.ranking.columns import (
+    Codes,
+    Objects,
+    get_column,
+    open_table,
+    pandas_frame,
+    take_rows,
+)
+from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops, group_index
 from mpc_lab.ranking.spread import standard_deviation
-from mpc_lab.ranking.table import get_column, open_table, pandas_frame, take_rows
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 
 class Ranking:
@@ -67,7 +72,7 @@ class Ranking:
     dropped : int
         Rows left out by ``missing="drop"``.
     columns : ColumnNames
-        Which column plays which part.
+        Which column plays which role.
     query_code, item_code, unit_code : int64 array
         Ids as 0, 1, … in order of first appearance; None for a part that was not given.
     score, outcome : float64 array
@@ -185,11 +190,11 @@ class Ranking:
         """Return the place of a group in `groups`."""
         return group_index(self.groups, group)
 
-    def member(self, group: str) -> Bools:
+    def member(self, group: str) -> Flags:
         """Return which rows are in a group."""
         index = self.group_index(group)
         bit = np.uint64(1) << np.uint64(index % 64)
-        inside: Bools = self.masks[index // 64] & bit != 0
+        inside: Flags = self.masks[index // 64] & bit != 0
         return inside
 
     def column(self, name: Hashable) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mpc_lab.ranking.columns import Floats, Ints
+from mpc_lab.vocabulary import Floats, Ints
 
 _DIGITS, _LOW_DIGITS = 53, 26
 _SMALLEST, _LARGEST = -1080, 1025  # exponents of floating-point numbers lie between
@@ -32,8 +32,8 @@ def exact_sum(values: Floats) -> Ints:
         mantissa, exponent = np.frexp(part)
         digits = (mantissa * 2.0**_DIGITS).astype(np.int64)
         at = exponent - _SMALLEST
-        for row, piece in enumerate((digits >> _LOW_DIGITS, digits & ((1 << _LOW_DIGITS) - 1))):
-            total[row] += np.bincount(at, piece, minlength=total.shape[1]).astype(np.int64)
+        for row, half in enumerate((digits >> _LOW_DIGITS, digits & ((1 << _LOW_DIGITS) - 1))):
+            total[row] += np.bincount(at, half, minlength=total.shape[1]).astype(np.int64)
     return total
 
 

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mpc_lab import charts
+from mpc_lab.charts.export import specification, svg_of
 from mpc_lab.errors import MpcError
-from mpc_lab.report.figures import figure
-from mpc_lab.report.html import paragraphs
-from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
-from mpc_lab.results.wording import listing, quoted
+from mpc_lab.html import escape, json_in_page, paragraphs
+from mpc_lab.results.base import settings
+from mpc_lab.results.summary import Cell, Slice, slices
+from mpc_lab.text import listing, percent, quoted
+from mpc_lab.vocabulary import DIRECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mpc_lab.charts.theme import AnyChart
     from mpc_lab.results import Audit
 
 # So many groups are looked at one by one, whatever the number of groups: it bounds the page.
 CLOSELY = 6
 UNFLAGGED = 2
+# Ids of clipping paths, which every drawing counts from 0.
+_IDS = re.compile(r'(\bid="|="url\(#)(?=[A-Za-z_])')
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a report.
+
+    Attributes
+    ----------
+    name : str
+        Its id in the page.
+    title : str
+    make : function
+        From a :class:`Context` to HTML.
+    needs_rows : bool
+        Whether it is left out of a report whose audit holds aggregates only.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Context], str]
+    needs_rows: bool = False
 
 
 @dataclass
@@ -62,14 +87,19 @@ class Context:
         return settings(self.audit)
 
     @property
+    def level(self) -> str:
+        """The level of the intervals, as a percentage."""
+        return percent(float(self.options.get("level", 0.95)))
+
+    @property
     def has_rows(self) -> bool:
-        """Whether the rows of the log are at hand."""
+        """Whether the audit has the rows of the log."""
         return self.audit.ranking is not None
 
     @cached_property
     def flagged(self) -> list[Cell]:
         """The cells with a finding, the largest first."""
-        return self.part.having(*FLAGGED)
+        return self.part.having(*DIRECTIONS)
 
     @cached_property
     def focus(self) -> list[Cell]:
@@ -77,14 +107,14 @@ class Context:
         if self.flagged:
             return self.flagged[:CLOSELY]
         known = [cell for cell in self.part.cells if cell.low == cell.low]
-        return sorted(known, key=_distance)[:UNFLAGGED]
+        return sorted(known, key=_strength, reverse=True)[:UNFLAGGED]
 
     @property
     def focus_note(self) -> str:
         """Say which groups are looked at one by one, and which are left out."""
         if not self.flagged:
             named = listing([quoted(cell.group) for cell in self.focus])
-            return f"No group is flagged. Shown all the same: {named}, the nearest to a finding."
+            return f"No group is flagged. Shown instead: {named}, the nearest to a finding."
         left = self.flagged[CLOSELY:]
         if not left:
             return ""
@@ -94,18 +124,34 @@ class Context:
             f"out to bound the size of this page: {named}."
         )
 
-    def figure(self, chart: AnyChart) -> str:
-        """Return a chart as HTML with a number of its own."""
-        return figure(chart, next(self._numbers))
+    def draw(self, chart: str, *given: object, **options: object) -> str:
+        """Return the chart of that name as HTML; the arguments are those behind the audit."""
+        return self.figure(charts.draw(chart, self.audit, *given, **options))
 
-    def attempt(self, make: Callable[..., str], *given: object) -> str:
+    def figure(self, chart: AnyChart) -> str:
+        """Return a chart as HTML: drawn as SVG for print and for pages without scripts, and live.
+
+        The specification comes along as data. Names from data are in its data and titles alone; an
+        interpreter reads it that has no way to run code.
+        """
+        spec = specification(chart)
+        # Ids differ by the number of the figure in the page.
+        static = _IDS.sub(rf"\1f{next(self._numbers)}-", svg_of(spec))
+        description = getattr(chart, "description", "") or ""
+        return (
+            f'<figure class="chart" role="img" aria-label="{escape(description)}">'
+            f'<div class="static">{static}</div><div class="live"></div>'
+            f'<script type="application/json">{json_in_page(spec)}</script></figure>'
+        )
+
+    def attempt(self, make: Callable[..., str], *given: object, **options: object) -> str:
         """Return what a function makes of its arguments, or the sentence that says why not."""
         try:
-            return make(*given)
+            return make(*given, **options)
         except MpcError as error:
-            return paragraphs([str(error)], "note")
+            return paragraphs([error], "note")
 
 
-def _distance(cell: Cell) -> float:
+def _strength(cell: Cell) -> float:
     width = cell.high - cell.low
-    return -abs(cell.estimate) / width if width > 0 else 0.0
+    return abs(cell.estimate) / width if width > 0 else 0.0

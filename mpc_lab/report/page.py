@@ -6,25 +6,34 @@ import base64
 import hashlib
 import os
 from importlib.resources import files
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
 from mpc_lab.engines.progress import Progress
-from mpc_lab.errors import MpcError
-from mpc_lab.report.context import Context
-from mpc_lab.report.figures import script
-from mpc_lab.report.html import paragraphs, words
+from mpc_lab.errors import check_whole
+from mpc_lab.html import chart_library, escape, paragraphs
+from mpc_lab.report.context import Context, Section
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.results.gate import state
-from mpc_lab.results.wording import quoted
+from mpc_lab.text import quoted
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 PAIRS_AT_MOST = 500
+_DRAW = """
+const options = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
+for (const figure of document.querySelectorAll("figure.chart")) {
+  const live = figure.querySelector(".live");
+  const spec = JSON.parse(figure.querySelector("script").textContent);
+  vegaEmbed(live, spec, options).then(
+    () => figure.classList.add("drawn"),
+    (error) => { live.remove(); console.error(error); },
+  );
+}
+"""
 _NO_ROWS = (
     "This part needs the rows of the log, and this audit holds aggregates only: load it with "
     'mpc.load("a.nc", ranking=ranking) to have it here.'
@@ -40,17 +49,13 @@ def write(
     planned: int | None = None,
 ) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
-    if isinstance(pairs, bool) or not isinstance(pairs, Integral):
-        raise MpcError(f"pairs takes a number of pairs, 0 to {PAIRS_AT_MOST}, not {pairs!r}.")
-    if not 0 <= pairs <= PAIRS_AT_MOST:
-        raise MpcError(
-            f"A report shows 0 to {PAIRS_AT_MOST} pairs of a group, not {pairs:,}; "
-            "audit.pairs() gives them all."
-        )
+    shown = check_whole(
+        "pairs", pairs, at_least=0, at_most=PAIRS_AT_MOST, remedy="audit.pairs() has them all."
+    )
     # A hopeless path is refused before the work.
-    target_path(path, "A report")
-    made = page(audit, int(pairs), covariates, progress, planned)
-    return write_text(path, made, "A report")
+    target_path(path)
+    made = page(audit, shown, covariates, progress, planned)
+    return write_text(path, made)
 
 
 def page(
@@ -65,16 +70,16 @@ def page(
     bodies = []
     with Progress(progress, unit="section") as bar:
         done = bar("writing the report", len(SECTIONS))
-        for name, title, make, needs_rows in SECTIONS:
-            bodies.append((name, title, _body(context, make, needs_rows)))
+        for section in SECTIONS:
+            bodies.append(_body(context, section))
             if done:
                 done()
-    index = "".join(f'<li><a href="#{name}">{words(title)}</a></li>' for name, title, _ in bodies)
+    index = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in SECTIONS)
     contents = "".join(
-        f'<section id="{name}"><h2>{k}. {words(title)}</h2>{body}</section>'
-        for k, (name, title, body) in enumerate(bodies, start=1)
+        f'<section id="{one.name}"><h2>{k}. {escape(one.title)}</h2>{body}</section>'
+        for k, (one, body) in enumerate(zip(SECTIONS, bodies, strict=True), start=1)
     )
-    code = script()
+    code = _script()
     style = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -88,10 +93,15 @@ def page(
     )
 
 
-def _body(context: Context, make: object, needs_rows: bool) -> str:
-    if needs_rows and not context.has_rows:
+def _body(context: Context, section: Section) -> str:
+    if section.needs_rows and not context.has_rows:
         return paragraphs([_NO_ROWS], "note")
-    return context.attempt(lambda: make(context))  # type: ignore[operator]
+    return context.attempt(section.make, context)
+
+
+def _script() -> str:
+    """Return the one script of a page: everything that draws charts, and a loop over them."""
+    return chart_library(_DRAW).replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _policy(code: str) -> str:

@@ -1,4 +1,8 @@
-"""The one place where plain arrays get names."""
+"""From sums to the labelled tree, and back from labelled sums to plain ones.
+
+The one place where plain arrays get names. Until then they have the axes (rule, mode, group); the
+modes are all that were summed over.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +18,129 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab import __version__
-from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.correlation import covariance
-from mpc_lab.inference.estimates import Estimates
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.bands import covariance, sup_t_band
+from mpc_lab.inference.estimates import Estimates, effective_items, estimate
+from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.power import floor_variance, mde
-from mpc_lab.results.family import family_size, infer, judge
+from mpc_lab.inference.verdicts import verdicts
+from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.results.base import AuditBase
 from mpc_lab.results.plan import Plan
-from mpc_lab.results.schema import curve_dataset, headline_dataset, moments_dataset
+from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
+from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode
 
 if TYPE_CHECKING:
-    from mpc_lab.pairing.moments import Moments, Quadratic
     from mpc_lab.ranking import LogFacts
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
-_CORRECTIONS = {
-    "naive": "none; t with P - 1 degrees of freedom, P pairs",
-    "query": "Q/(Q - 1), Q queries or units with a pair; t with G - 1 degrees of freedom, "
-    "G effective queries or units",
-    "item": "G/(G - 1), G effective items; t with G - 1 degrees of freedom",
-    "union": "the largest of the union, query and item variance times G/(G - 1), G the fewest "
-    "effective queries or items; t with G - 1 degrees of freedom",
-}
 
 Array = NDArray[Any]
 # How two thresholds move together: for some groups at a time, axes (mode, group, bin, bin).
-Cross = Callable[[int], list[tuple[Array, "Quadratic"]]]
+Cross = Callable[[int], list[tuple[Array, Quadratic]]]
+
+
+def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
+    """Estimate every cell of axes (mode, group, threshold)."""
+    by_item = "item" in moments.by
+    items = None
+    if by_item:
+        items = effective_items(
+            moments.pairs, moments.squares["inside"], moments.squares["outside"]
+        )
+    return estimate(
+        moments.pairs,
+        moments.center[None, :, None],
+        moments.by,
+        clusters=moments.clusters,
+        cluster=cluster,
+        level=level,
+        item_effective=items,
+        # An item in two units makes the squares of its whole sum larger than those of its parts.
+        shared_items=moments.by["item"].cc > moments.by["item_query"].cc if by_item else False,
+    )
+
+
+def judge(
+    modes: Sequence[Mode],
+    by_rule: Sequence[Estimates],
+    *,
+    method: str,
+    level: float,
+    tolerance: float | None,
+    seed: int,
+    correlations: Sequence[Array] | None = None,
+) -> dict[str, Array]:
+    """Adjust the cells of each mode over groups and rules, and give each its verdict.
+
+    Parameters
+    ----------
+    modes : sequence of Mode
+    by_rule : sequence of Estimates
+        At one threshold: arrays (mode, group, 1).
+    method, level, tolerance, seed
+        As of an audit.
+    correlations : sequence of float64 arrays (cell, cell), optional
+        For each mode, of the cells rule after rule; for ``romano_wolf``.
+    """
+    stacked = {
+        name: np.stack([getattr(found, name)[..., 0] for found in by_rule])
+        for name in ("p_value", "estimate", "std_error", "dof", "reason")
+    }
+    names = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
+    n_rules, n_modes, n_groups = stacked["p_value"].shape
+    cells: dict[str, Array] = {
+        name: np.empty((n_rules, n_modes, n_groups), dtype=bool if name == "ci_cut" else float)
+        for name in names
+    }
+    for mode in range(n_modes):
+        found = adjust(
+            stacked["p_value"][:, mode].ravel(),
+            stacked["estimate"][:, mode].ravel(),
+            stacked["std_error"][:, mode].ravel(),
+            stacked["dof"][:, mode].ravel(),
+            method=method,
+            level=level,
+            correlation=None if correlations is None else correlations[mode],
+            seed=seed,
+        )
+        for name in names:
+            cells[name][:, mode] = getattr(found, name).reshape(n_rules, n_groups)
+    return cells | bracketed(modes, cells, stacked["reason"], tolerance)
+
+
+def bracketed(
+    modes: Sequence[Mode], cells: dict[str, Array], why: Array, tolerance: float | None
+) -> dict[str, Array]:
+    """Judge each mode with its bracket, or let it carry the verdict of the mode that judges it."""
+    names = [mode.name for mode in modes]
+
+    def of(mode: int, bracket: int) -> tuple[Array, Array]:
+        low, high, cut = (cells[name] for name in ("ci_low_adjusted", "ci_high_adjusted", "ci_cut"))
+        verdict, reason = verdicts(
+            low[:, mode],
+            high[:, mode],
+            low[:, bracket],
+            high[:, bracket],
+            cut=cut[:, mode],
+            mirrored_cut=cut[:, bracket],
+            tolerance=tolerance,
+        )
+        return verdict, np.where(verdict == NOT_ESTIMABLE, why[:, mode], reason)
+
+    judges = [names.index(mode.judged_by or mode.name) for mode in modes]
+    own = {k: of(k, names.index(modes[k].bracket or names[k])) for k in sorted(set(judges))}
+    by_mode = [own[k] for k in judges]
+    return {
+        "verdict": np.stack([verdict for verdict, _ in by_mode], axis=1),
+        "verdict_reason": np.stack([reason for _, reason in by_mode], axis=1),
+    }
+
+
+def family_size(by_rule: Sequence[Estimates]) -> Array:
+    """Return how many cells of each mode are estimable."""
+    estimable = np.stack([found.estimable[..., 0] for found in by_rule])
+    return np.asarray(estimable.sum(axis=(0, 2)))
 
 
 def headline(
@@ -60,7 +162,7 @@ def headline(
     epsilon, wanted : float64 arrays (rule, group)
         Thresholds, and the pairs asked for.
     correlations : sequence of arrays, optional
-        See :func:`mpc_lab.results.family.judge`.
+        See :func:`judge`.
     underpowered : bool array (rule, group), optional
         Where no threshold gave the power asked for.
     """
@@ -70,6 +172,7 @@ def headline(
         for name, by_rule in _shared_cells(own, found).items()
     }
     cells |= judge(
+        plan.swept_modes,
         found,
         method=plan.adjust,
         level=plan.level,
@@ -78,7 +181,7 @@ def headline(
         correlations=correlations,
     )
     cells |= _power_cells(plan, found)
-    found_pairs = cells["n_pairs"][:, :1]
+    found_pairs = cells["n_pairs"][:, [plan.swept_modes.index(MATCHED)]]
     ties = np.where(found_pairs > 0, found_pairs / wanted[:, None], np.nan)
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
     if underpowered is not None:
@@ -244,7 +347,64 @@ def moments(
         cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
     if correlations is not None:
         cells["correlation"] = np.stack(list(correlations))
-    return moments_dataset(plan.groups, plan.rule_labels, plan.swept_modes, cells)
+    return moments_dataset(
+        plan.groups, plan.rule_labels, [mode.name for mode in plan.swept_modes], cells
+    )
+
+
+def moments_by_rule(audit: AuditBase) -> list[Moments]:
+    """Return the moments of each scoring rule at all their thresholds."""
+    found = audit.moments
+    if found is None:
+        raise MpcError("This audit holds no sums to work from; run mpc.audit again on the log.")
+    modes = tuple(MODES[name] for name in found["pairing_mode"].values.tolist())
+    values = {str(name): found[name].values for name in found.data_vars}
+    return [
+        Moments(
+            modes=modes,
+            edges=values["edges"][rule],
+            center=values["center"][rule],
+            pairs=values["pairs"][rule],
+            queries=values["queries"][rule],
+            clusters=values["clusters"][rule],
+            items=values["items"][rule],
+            by={
+                family: Quadratic(
+                    values[f"{family}_cc"][rule],
+                    values[f"{family}_cu"][rule],
+                    values[f"{family}_uu"][rule],
+                )
+                for family in SUM_FAMILIES
+                if f"{family}_cc" in values
+            },
+            squares={
+                side: values[f"{side}_cc"][rule]
+                for side in ("inside", "outside")
+                if f"{side}_cc" in values
+            },
+        )
+        for rule in range(found.sizes["scoring_rule"])
+    ]
+
+
+def mode_rows(audit: AuditBase) -> list[int]:
+    """Return where the modes of the headline stand among those of its moments."""
+    names = headline_moments(audit)[0].mode_names
+    return [names.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+
+
+def headline_moments(audit: AuditBase) -> list[Moments]:
+    """Return the moments of each scoring rule at the one threshold of each group."""
+    if audit._own is not None:
+        return list(audit._own)
+    own = audit.headline["epsilon"].transpose("scoring_rule", "group", ...).values[:, :, 0]
+    kept = []
+    for moments, epsilon in zip(moments_by_rule(audit), own, strict=True):
+        # A group without a threshold stands first, below every gap.
+        sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
+        index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
+        kept.append(moments.at(np.array(index, dtype=np.int64)))
+    return kept
 
 
 def attributes(plan: Plan, facts: LogFacts) -> dict[str, int | float | str]:
@@ -281,7 +441,7 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
         "options": plan.to_json(),
         "family": json.dumps(family),
         "cluster": plan.cluster,
-        "correction": _CORRECTIONS[plan.cluster],
+        "correction": VARIANCES[plan.cluster].correction,
         "level": plan.level,
         "adjust": plan.adjust,
         "threshold": repr(plan.threshold),

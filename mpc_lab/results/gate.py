@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.errors import AuditFailed, MpcError
+from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
-from mpc_lab.results.family import bracketed, infer, judge
-from mpc_lab.results.looks import intervals
-from mpc_lab.results.plan import checked_level
-from mpc_lab.results.reading import settings
-from mpc_lab.results.restore import headline_moments
-from mpc_lab.results.variables import PAIRING_MODES
-from mpc_lab.results.wording import listing, quoted
-
-if TYPE_CHECKING:
-    from mpc_lab.results.audit import Audit
+from mpc_lab.results.assemble import bracketed, headline_moments, infer, judge, mode_rows
+from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.questions.sequence import intervals
+from mpc_lab.text import listing, quoted
+from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
 
 _ANSWERS = ("warn", "raise", "pass")
 
@@ -53,7 +48,7 @@ class Decision:
 
 
 def check(
-    audit: Audit,
+    audit: AuditBase,
     tolerance: float | None,
     level: float | None,
     inconclusive: str,
@@ -61,7 +56,7 @@ def check(
 ) -> None:
     """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
     if not isinstance(inconclusive, str) or inconclusive not in _ANSWERS:
-        raise MpcError(f"inconclusive takes 'warn', 'raise' or 'pass', not {inconclusive!r}.")
+        raise MpcError(f"inconclusive must be 'warn', 'raise' or 'pass'; got {inconclusive!r}.")
     found = decide(audit, tolerance, level, planned)
     if found.answer == 1:
         raise AuditFailed(explain(audit, found), found.failed)
@@ -72,7 +67,7 @@ def check(
         warnings.warn(message, InconclusiveAudit, stacklevel=3)
 
 
-def explain(audit: Audit, found: Decision) -> str:
+def explain(audit: AuditBase, found: Decision) -> str:
     """Return a decision in one sentence, which says where it rests on a confidence sequence."""
     said = f"audit {_said(audit, found)}"
     if found.answer == 2:
@@ -81,7 +76,7 @@ def explain(audit: Audit, found: Decision) -> str:
     return f"{_basis(found)} {said}."
 
 
-def state(audit: Audit, planned: int | None) -> str:
+def state(audit: AuditBase, planned: int | None) -> str:
     """Return what a document says of a gate beside its verdicts.
 
     Parameters
@@ -107,7 +102,7 @@ def _basis(found: Decision) -> str:
     )
 
 
-def _said(audit: Audit, found: Decision) -> str:
+def _said(audit: AuditBase, found: Decision) -> str:
     if found.answer == 1:
         named = listing([quoted(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
@@ -123,7 +118,7 @@ def _said(audit: Audit, found: Decision) -> str:
 
 
 def decide(
-    audit: Audit,
+    audit: AuditBase,
     tolerance: float | None = None,
     level: float | None = None,
     planned: int | None = None,
@@ -143,36 +138,35 @@ def decide(
     tolerance = own_tolerance(audit, tolerance)
     check_tolerance(tolerance)
     tolerance = None if tolerance is None else float(tolerance)
-    level = float(options["level"] if level is None else checked_level(level))
+    level = float(options["level"] if level is None else check_level(level))
     if planned is None:
         cells = _judged(audit, level, tolerance)
     else:
         cells = _judged_anytime(audit, level, tolerance, planned)
-    rows = [PAIRING_MODES.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+    rows = mode_rows(audit)
     verdict, low, high, cut = (
         cells[name][:, rows]
         for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
     )
     answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
-    if answer == 0 and (verdict == "not estimable").all():
+    if answer == 0 and (verdict == NOT_ESTIMABLE).all():
         # Where nothing could be looked at, "nothing found" would let a broken log pass.
         answer = 2
     fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
-    open_ = np.asarray(~fails & (verdict != "within tolerance").any(axis=(0, 1)))
+    open_ = np.asarray(~fails & (verdict != WITHIN).any(axis=(0, 1)))
     looks = None if planned is None else int(planned)
     return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance, looks)
 
 
-def _judged(audit: Audit, level: float, tolerance: float | None) -> dict[str, Any]:
+def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str, Any]:
     options = settings(audit)
     correlations = None
     if options["adjust"] == "romano_wolf" and audit.moments is not None:
         correlations = list(audit.moments["correlation"].values)
+    own = headline_moments(audit)
     return judge(
-        [
-            infer(moments, cluster=str(options["cluster"]), level=level)
-            for moments in headline_moments(audit)
-        ],
+        own[0].modes,
+        [infer(moments, cluster=str(options["cluster"]), level=level) for moments in own],
         method=str(options["adjust"]),
         level=level,
         tolerance=tolerance,
@@ -182,25 +176,26 @@ def _judged(audit: Audit, level: float, tolerance: float | None) -> dict[str, An
 
 
 def _judged_anytime(
-    audit: Audit, level: float, tolerance: float | None, planned: int
+    audit: AuditBase, level: float, tolerance: float | None, planned: int
 ) -> dict[str, Any]:
     """Judge by intervals that hold at all looks together; nothing is ever cut at 0."""
     low, high = intervals(audit, planned, level)
     cut = np.zeros(low.shape, dtype=np.bool_)
     cells = {"ci_low_adjusted": low, "ci_high_adjusted": high, "ci_cut": cut}
-    return cells | bracketed(cells, np.full(low.shape, ""), tolerance)
+    modes = headline_moments(audit)[0].modes
+    return cells | bracketed(modes, cells, np.full(low.shape, ""), tolerance)
 
 
-def own_tolerance(audit: Audit, tolerance: float | None) -> float | None:
+def own_tolerance(audit: AuditBase, tolerance: float | None) -> float | None:
     """Return the tolerance that was given, or the audit's own."""
     return settings(audit).get("tolerance") if tolerance is None else tolerance
 
 
-def _where(audit: Audit) -> str:
+def _where(audit: AuditBase) -> str:
     """Say that other scoring rules count too, where there are any."""
     rules = audit.headline["scoring_rule"].values.tolist()
     return "" if rules == ["baseline"] else f", over the rules {listing(list(map(quoted, rules)))}"
 
 
-def _named(audit: Audit, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+def _named(audit: AuditBase, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(group for group, flag in zip(audit.groups, chosen, strict=True) if flag)

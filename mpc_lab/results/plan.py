@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.estimates import FAMILIES
+from mpc_lab.errors import MpcError, check_epsilon, check_level, check_whole, near_match
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
-from mpc_lab.pairing import PAIRING_MODES
-from mpc_lab.pairing.thresholds import Threshold, as_threshold, finite
+from mpc_lab.pairing.thresholds import Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
 from mpc_lab.scoring import Rule, as_rules
+from mpc_lab.vocabulary import MODES, VARIANCES, Mode, public_variances, swept_modes
 
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
@@ -49,14 +47,15 @@ class Plan:
         return tuple(rule.label for rule in self.scoring_rules)
 
     @property
-    def swept_modes(self) -> tuple[str, ...]:
+    def swept_modes(self) -> tuple[Mode, ...]:
         """The modes that are summed over: a verdict on ``matched`` needs ``mirrored`` too."""
-        return PAIRING_MODES if "adjacent" in self.pairing_modes else PAIRING_MODES[:2]
+        return swept_modes(self.pairing_modes)
 
     @property
     def mode_rows(self) -> list[int]:
         """Where the wanted modes stand among the swept ones."""
-        return [PAIRING_MODES.index(mode) for mode in self.pairing_modes]
+        swept = [mode.name for mode in self.swept_modes]
+        return [swept.index(mode) for mode in self.pairing_modes]
 
     def to_json(self) -> str:
         """Return the plan as one JSON text."""
@@ -86,19 +85,19 @@ def make_plan(
     seed: int,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
-    check_tolerance(_number("tolerance", tolerance) if tolerance is not None else None)
+    check_tolerance(tolerance)
     return Plan(
         groups=_groups(log, groups),
         scoring_rules=as_rules(scoring_rules),
-        pairing_modes=_labels("pairing_modes", pairing_modes, PAIRING_MODES),
+        pairing_modes=_labels("pairing_modes", pairing_modes, tuple(MODES)),
         threshold=as_threshold(threshold),
         epsilon=None if epsilon is None else _grid(epsilon),
         cluster=_cluster(log, cluster),
-        level=checked_level(level),
+        level=check_level(level),
         adjust=_label("adjust", adjust, METHODS),
         tolerance=None if tolerance is None else float(tolerance),
-        bootstrap=checked_whole("bootstrap", bootstrap),
-        seed=checked_whole("seed", seed),
+        bootstrap=check_whole("bootstrap", bootstrap),
+        seed=check_whole("seed", seed),
     )
 
 
@@ -119,8 +118,8 @@ def _cluster(log: Known, cluster: str) -> str:
     known = log.columns.item is not None
     if cluster == "auto":
         return "union" if known else "query"
-    _label("cluster", cluster, FAMILIES, "auto")
-    if cluster in ("item", "union") and not known:
+    _label("cluster", cluster, public_variances(), "auto")
+    if VARIANCES[cluster].needs_items and not known:
         raise MpcError(
             f"cluster={cluster!r} needs to know the items: name the item column of the ranking, "
             "or use cluster='query'."
@@ -170,9 +169,8 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
         raise MpcError(f"epsilon takes numbers, not {epsilon!r}.") from None
     if grid.ndim != 1 or not grid.size:
         raise MpcError(f"epsilon takes a list of at least one number, not {epsilon!r}.")
-    if not (np.isfinite(grid) & (grid >= 0)).all():
-        wrong = grid[~(np.isfinite(grid) & (grid >= 0))][0]
-        raise MpcError(f"epsilon takes finite numbers of at least 0, not {wrong:g}; remove it.")
+    for value in grid.tolist():
+        check_epsilon(value)
     if grid.size > _THRESHOLDS_AT_MOST:
         raise MpcError(
             f"epsilon takes at most {_THRESHOLDS_AT_MOST} thresholds, not {grid.size:,}; a curve "
@@ -181,23 +179,3 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     if (np.diff(grid) <= 0).any():
         raise MpcError("epsilon must ascend with no number twice; pass np.unique(epsilon).")
     return tuple(grid.tolist())
-
-
-def _number(option: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise MpcError(f"{option} takes a number, not {value!r}.")
-    return finite(value)
-
-
-def checked_level(level: Any) -> float:
-    """Accept a confidence level."""
-    if not 0 < _number("level", level) < 1:
-        raise MpcError(f"level takes a number between 0 and 1, such as 0.95, not {level!r}.")
-    return float(level)
-
-
-def checked_whole(option: str, value: Any) -> int:
-    """Accept a whole number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise MpcError(f"{option} takes a whole number of at least 0, not {value!r}.")
-    return int(value)

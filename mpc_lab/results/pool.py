@@ -18,22 +18,21 @@ from mpc_lab.inference.power import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
+from mpc_lab.results.assemble import infer, moments_by_rule
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.extras import item_tables, most_pairs
-from mpc_lab.results.family import ITEM_FAMILIES, infer
+from mpc_lab.results.base import names_in, settings
 from mpc_lab.results.plan import Plan
-from mpc_lab.results.pooled_sums import (
-    Part,
+from mpc_lab.results.pooling import (
+    Share,
+    item_tables,
+    most_pairs,
     pooled_cross,
     pooled_pairs,
     sum_rule,
     sums_of,
     with_items,
 )
-from mpc_lab.results.reading import settings
-from mpc_lab.results.restore import moments_by_rule
-from mpc_lab.results.rows import names_in
-from mpc_lab.results.variables import PAIRING_MODES
+from mpc_lab.vocabulary import MODES, VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster")
@@ -81,28 +80,29 @@ def pool(audits: Sequence[Audit]) -> Audit:
     options = _common_options(audits)
     known_distinct = _check_ids(audits)
     lost: list[str] = []
-    parts, groups, rules = _aligned(audits, lost)
+    modes = _common_modes(audits)
+    shares, groups, rules = _aligned(audits, modes, lost)
     grid, edges = _shared_thresholds(audits)
-    summed = [sum_rule(parts, k, edges) for k in range(len(rules))]
-    plan = _plan(options, groups, rules, audits, grid)
-    if plan.cluster in ITEM_FAMILIES:
+    summed = [sum_rule(shares, k, edges) for k in range(len(rules))]
+    plan = _plan(options, groups, rules, modes, grid)
+    if VARIANCES[plan.cluster].needs_items:
         tables = _item_tables(audits)
         if tables is None:
             lost.append(f"{plan.cluster} variance: not all audits have their item tables")
             plan = replace(plan, cluster="query")
         else:
             summed = [
-                with_items(parts, tables, k, moments, edges) for k, moments in enumerate(summed)
+                with_items(shares, tables, k, moments, edges) for k, moments in enumerate(summed)
             ]
     if plan.adjust == "romano_wolf":
         lost.append("romano_wolf: it needs the sums of single queries; holm is used")
         plan = replace(plan, adjust="holm")
-    cross = pooled_cross(parts, edges, len(plan.swept_modes), len(rules))
+    cross = pooled_cross(shares, edges, len(rules))
     if cross is None:
         lost.append("the band of the curve: not all audits have kept what it needs")
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(plan, audits, parts, summed, grid, cross, lost, known_distinct)
+    return _audit(plan, audits, shares, summed, grid, cross, lost, known_distinct)
 
 
 def _fingerprint(audit: Audit) -> str:
@@ -131,7 +131,7 @@ def _common_options(audits: list[Audit]) -> dict[str, Any]:
 
 def _check_ids(audits: list[Audit]) -> bool:
     """Raise where a query occurs twice; return whether it is known that none does."""
-    ids = [audit.extras.get("ids") for audit in audits]
+    ids = [audit._saved.get("ids") for audit in audits]
     if any(found is None for found in ids):
         return False
     if len({found.attrs["key"] for found in ids if found is not None}) > 1:
@@ -146,24 +146,38 @@ def _check_ids(audits: list[Audit]) -> bool:
     return True
 
 
+def _common_modes(audits: list[Audit]) -> tuple[str, ...]:
+    modes = [
+        mode
+        for mode in MODES
+        if all(mode in audit.headline["pairing_mode"].values for audit in audits)
+    ]
+    if not modes:
+        raise MpcError("These audits have no pairing mode in common, so there is nothing to pool.")
+    return tuple(modes)
+
+
 def _aligned(
-    audits: list[Audit], lost: list[str]
-) -> tuple[list[Part], tuple[str, ...], tuple[str, ...]]:
+    audits: list[Audit], modes: tuple[str, ...], lost: list[str]
+) -> tuple[list[Share], tuple[str, ...], tuple[str, ...]]:
     groups = _common_groups(audits, lost)
     rules = _common_rules(audits, lost)
-    parts = []
+    swept = [mode.name for mode in swept_modes(modes)]
+    shares = []
     for audit in audits:
+        moments = moments_by_rule(audit)
         labels = audit.headline["scoring_rule"].values.tolist()
         own = {group: k for k, group in enumerate(audit.groups)}
-        parts.append(
-            Part(
+        shares.append(
+            Share(
                 audit,
-                moments_by_rule(audit),
+                [of_rule.of_modes(swept) for of_rule in moments],
                 [own.get(group) for group in groups],
                 [labels.index(rule) for rule in rules],
+                [moments[0].mode_names.index(mode) for mode in swept],
             )
         )
-    return parts, groups, rules
+    return shares, groups, rules
 
 
 def _common_groups(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
@@ -217,8 +231,8 @@ def _shared_thresholds(audits: list[Audit]) -> tuple[Floats, Floats]:
 def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
     found = []
     for audit in audits:
-        if {"items", "dyads"} <= set(audit.extras):
-            found.append(dict(audit.extras))
+        if {"items", "dyads"} <= set(audit._saved):
+            found.append(dict(audit._saved))
         elif _items_can_be_kept(audit):
             found.append(item_tables(audit))
         else:
@@ -227,7 +241,7 @@ def _item_tables(audits: list[Audit]) -> list[dict[str, xr.Dataset]] | None:
 
 
 def _items_can_be_kept(audit: Audit) -> bool:
-    from mpc_lab.pairing.item_tables import MOST_KEPT
+    from mpc_lab.pairing.items import MOST_KEPT
 
     known = audit.ranking is not None and audit.ranking.item_code is not None
     return known and most_pairs(audit) <= MOST_KEPT
@@ -237,20 +251,13 @@ def _plan(
     options: dict[str, Any],
     groups: tuple[str, ...],
     rules: tuple[str, ...],
-    audits: list[Audit],
+    modes: tuple[str, ...],
     grid: Floats,
 ) -> Plan:
-    modes = [
-        mode
-        for mode in PAIRING_MODES
-        if all(mode in audit.headline["pairing_mode"].values for audit in audits)
-    ]
-    if not modes:
-        raise MpcError("These audits have no pairing mode in common, so there is nothing to pool.")
     return Plan(
         groups=groups,
         scoring_rules=tuple(_Named(rule) for rule in rules),  # type: ignore[misc]
-        pairing_modes=tuple(modes),
+        pairing_modes=modes,
         threshold=parse_threshold(str(options["threshold"])),
         epsilon=tuple(grid.tolist()),
         cluster=str(options["cluster"]),
@@ -265,17 +272,15 @@ def _plan(
 def _audit(
     plan: Plan,
     audits: list[Audit],
-    parts: list[Part],
+    shares: list[Share],
     summed: list[Moments],
     grid: Floats,
     cross: assemble.Cross | None,
     lost: list[str],
     known_distinct: bool,
 ) -> Audit:
-    n_modes = len(plan.swept_modes)
-    summed = [_first_modes(moments, n_modes) for moments in summed]
     all_pairs = np.stack(
-        [pooled_pairs(parts, rule, len(plan.groups)) for rule in range(len(summed))]
+        [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
     )
     chosen = [_own(plan, moments, n) for moments, n in zip(summed, all_pairs, strict=True)]
     edges = summed[0].edges[0]
@@ -295,18 +300,6 @@ def _audit(
         ),
         assemble.moments(plan, summed, grid, all_pairs),
         _attributes(plan, audits, lost, known_distinct),
-    )
-
-
-def _first_modes(moments: Moments, n: int) -> Moments:
-    return replace(
-        moments,
-        pairs=moments.pairs[:n],
-        queries=moments.queries[:n],
-        clusters=moments.clusters[:n],
-        items=moments.items[:n],
-        by={name: sums[:n] for name, sums in moments.by.items()},
-        squares={side: sums[:n] for side, sums in moments.squares.items()},
     )
 
 

@@ -1,8 +1,12 @@
-"""Builders that label plain arrays by the written schema, and checks that hold to it."""
+"""The written schema of an audit, builders that label plain arrays by it, and checks.
+
+Every variable is listed with its dims, kind, meaning and units.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,18 +14,133 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.results.variables import (
-    CURVE,
-    HEADLINE,
-    HEADLINE_DIMS,
-    KINDS,
-    MOMENTS,
-    PAIRING_MODES,
-    VARIANCES,
-    VERDICTS,
-    Variable,
-)
+from mpc_lab.vocabulary import ITEM_SUMS, MODES, QUERY_SUMS, VERDICTS, public_variances
 
+SCHEMA_VERSION = 2
+
+HEADLINE_DIMS = ("group", "scoring_rule", "pairing_mode")
+CURVE_DIMS = ("group", "epsilon", "scoring_rule", "pairing_mode")
+MOMENT_DIMS = ("scoring_rule", "pairing_mode", "group", "bin")
+KINDS = {"f": "float64", "i": "int64", "b": "bool", "U": "text (<U)"}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One line of the schema.
+
+    ``kind`` is numpy's letter: f for float64, i for int64 (a count), b for bool, U for text.
+    """
+
+    dims: tuple[str, ...]
+    kind: str
+    meaning: str
+    units: str
+    optional: bool = False
+
+
+def _shared(dims: tuple[str, ...]) -> dict[str, Variable]:
+    return {
+        "estimate": Variable(dims, "f", "mean outcome difference over the pairs", "outcome"),
+        "std_error": Variable(dims, "f", "standard error of the estimate", "outcome"),
+        "ci_low": Variable(dims, "f", "lower end of the pointwise interval", "outcome"),
+        "ci_high": Variable(dims, "f", "upper end of the pointwise interval", "outcome"),
+        "p_value": Variable(dims, "f", "two-sided p-value for a gap of 0", "1"),
+        "n_pairs": Variable(dims, "i", "number of pairs", "1"),
+        "n_queries": Variable(dims, "i", "number of queries with a pair", "1"),
+        "n_items": Variable(dims, "i", "number of items in a pair; 0 without items", "1"),
+        "n_effective": Variable(dims, "f", "effective number of clusters", "1"),
+        "dof": Variable(dims, "f", "degrees of freedom of the interval", "1"),
+    }
+
+
+HEADLINE: dict[str, Variable] = {
+    **_shared(HEADLINE_DIMS),
+    "epsilon": Variable(HEADLINE_DIMS, "f", "largest distance of the scores of a pair", "score"),
+    "p_adjusted": Variable(HEADLINE_DIMS, "f", "p-value adjusted over the family", "1"),
+    "ci_low_adjusted": Variable(HEADLINE_DIMS, "f", "lower end, adjusted interval", "outcome"),
+    "ci_high_adjusted": Variable(HEADLINE_DIMS, "f", "upper end, adjusted interval", "outcome"),
+    "ci_cut": Variable(HEADLINE_DIMS, "b", "whether the adjusted interval was cut at 0", "1"),
+    "verdict": Variable(HEADLINE_DIMS, "U", "what the cell shows", ""),
+    "verdict_reason": Variable(HEADLINE_DIMS, "U", "why there is no direction; else empty", ""),
+    "tie_inflation": Variable(HEADLINE_DIMS, "f", "pairs found / pairs asked for", "1"),
+    "std_error_by": Variable(
+        (*HEADLINE_DIMS, "variance"), "f", "standard error by variance family", "outcome"
+    ),
+    "mde": Variable(HEADLINE_DIMS, "f", "smallest detectable gap", "outcome", optional=True),
+    "mde_adjusted": Variable(
+        HEADLINE_DIMS, "f", "smallest detectable gap, adjusted", "outcome", optional=True
+    ),
+    "variance_from": Variable(
+        HEADLINE_DIMS, "U", "variance family that was largest", "", optional=True
+    ),
+    "share_items": Variable(
+        HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
+    ),
+    **{
+        f"bootstrap_{name}": Variable(
+            HEADLINE_DIMS, "f", f"{meaning} of the bootstrap interval", "outcome", optional=True
+        )
+        for name, meaning in (
+            ("low", "lower percentile end"),
+            ("high", "upper percentile end"),
+            ("t_low", "lower studentised end"),
+            ("t_high", "upper studentised end"),
+        )
+    },
+    "underpowered": Variable(
+        HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
+    ),
+}
+
+CURVE: dict[str, Variable] = {
+    **_shared(CURVE_DIMS),
+    "band_low": Variable(
+        CURVE_DIMS, "f", "lower end of the band over epsilon", "outcome", optional=True
+    ),
+    "band_high": Variable(
+        CURVE_DIMS, "f", "upper end of the band over epsilon", "outcome", optional=True
+    ),
+}
+
+SUM_FAMILIES = (*QUERY_SUMS, *ITEM_SUMS)
+SQUARES = {
+    "cc": ("sum of squared pair counts", "1"),
+    "cu": ("sum of pair count times centred sum", "outcome"),
+    "uu": ("sum of squared centred sums", "outcome^2"),
+}
+
+MOMENTS: dict[str, Variable] = {
+    "pairs": Variable(MOMENT_DIMS, "i", "pairs up to the bin", "1"),
+    "queries": Variable(MOMENT_DIMS, "i", "queries with a pair up to the bin", "1"),
+    "clusters": Variable(MOMENT_DIMS, "i", "units with a pair up to the bin", "1"),
+    "items": Variable(MOMENT_DIMS, "i", "items in a pair up to the bin", "1"),
+    "grid": Variable(("grid_point",), "f", "thresholds of the curve", "score"),
+    "all_pairs": Variable(("scoring_rule", "group"), "f", "matched pairs at any distance", "1"),
+    "edges": Variable(("scoring_rule", "group", "bin"), "f", "right end of the bin", "score"),
+    "center": Variable(("scoring_rule", "group"), "f", "number the sums are centred at", "outcome"),
+    **{
+        f"{family}_{square}": Variable(
+            MOMENT_DIMS, "f", f"{meaning} over {family} clusters", units, optional=True
+        )
+        for family in SUM_FAMILIES
+        for square, (meaning, units) in SQUARES.items()
+    },
+    "inside_cc": Variable(
+        MOMENT_DIMS, "f", "sum of squared pair counts over items of the group", "1", optional=True
+    ),
+    "outside_cc": Variable(
+        MOMENT_DIMS, "f", "sum of squared pair counts over the other items", "1", optional=True
+    ),
+    "correlation": Variable(
+        ("pairing_mode", "cell", "other_cell"),
+        "f",
+        "correlation of headline cells, rule after rule, over queries",
+        "1",
+        optional=True,
+    ),
+}
+
+SCHEMAS = {"headline": HEADLINE, "curve": CURVE, "moments": MOMENTS}
 Attribute = int | float | str
 Cells = Mapping[str, ArrayLike | Mapping[str, ArrayLike]]
 
@@ -57,8 +176,9 @@ def headline_dataset(
     arrays: dict[str, ArrayLike] = {}
     for name, value in cells.items():
         if isinstance(value, Mapping):
-            families = [family for family in VARIANCES if family in value]
-            _refuse_unknown(name, value, VARIANCES)
+            known = public_variances()
+            families = [family for family in known if family in value]
+            _refuse_unknown(name, value, known)
             labels["variance"] = text(families)
             arrays[name] = np.stack([np.asarray(value[f], float) for f in families], axis=-1)
         else:
@@ -100,8 +220,8 @@ def check_headline(ds: xr.Dataset) -> xr.Dataset:
     """Return ``ds`` if it keeps to ``HEADLINE``; otherwise raise an error naming the variable."""
     _check("headline", HEADLINE, ds)
     _check_modes("headline", ds)
-    _refuse_unknown("headline.variance", ds["variance"].values.tolist(), VARIANCES)
-    _refuse_unknown("headline.verdict", np.unique(ds["verdict"].values).tolist(), VERDICTS)
+    _refuse_unknown("headline.variance", ds["variance"].values.tolist(), public_variances())
+    _refuse_unknown("headline.verdict", np.unique(ds["verdict"].values).tolist(), tuple(VERDICTS))
     _check_empty_cells("headline", ds)
     return ds
 
@@ -230,7 +350,7 @@ def _check_labels(name: str, ds: xr.Dataset, dim: str) -> None:
 
 
 def _check_modes(part: str, ds: xr.Dataset) -> None:
-    _refuse_unknown(f"{part}.pairing_mode", ds["pairing_mode"].values.tolist(), PAIRING_MODES)
+    _refuse_unknown(f"{part}.pairing_mode", ds["pairing_mode"].values.tolist(), tuple(MODES))
 
 
 def _check_empty_cells(part: str, ds: xr.Dataset) -> None:

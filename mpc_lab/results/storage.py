@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import xarray as xr
 
-from mpc_lab.arguments import as_flag
-from mpc_lab.errors import MpcError
-from mpc_lab.results.foreign import SIGNATURE, check_file
-from mpc_lab.results.layout import read_parts, write_parts
-from mpc_lab.results.old_layout import read_old_parts
-from mpc_lab.results.rows import check_same_rows, known_scores
-from mpc_lab.results.variables import SCHEMA_VERSION
+from mpc_lab.errors import MpcError, check_flag, check_level
+from mpc_lab.results.base import check_same_rows, known_scores
+from mpc_lab.results.netcdf import SIGNATURE, check_file, read_old_parts, read_parts, write_parts
+from mpc_lab.results.schema import SCHEMA_VERSION
+from mpc_lab.vocabulary import public_variances
 from mpc_lab.writing import replacing, target_path
 
 if TYPE_CHECKING:
@@ -61,12 +59,12 @@ def save(
     items, ids, key
         See :meth:`Audit.save`.
     """
-    target_path(path, "An audit")
+    target_path(path)
     tree = audit.tree.to_dict()
     parts = {name.strip("/") or "/": part for name, part in tree.items()}
     with _build(parts | _extras(audit, items, ids, key)).getbuffer() as content:
         seal = f"\nmpc_lab sha256 {hashlib.sha256(content).hexdigest()}\n".encode()
-        with replacing(path, "An audit") as part, open(part, "wb") as file:
+        with replacing(path) as part, open(part, "wb") as file:
             file.write(content)
             file.write(seal)
 
@@ -81,21 +79,21 @@ def _build(parts: Mapping[str, xr.Dataset]) -> io.BytesIO:
 
 def _path(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise MpcError(f"An audit is loaded from the path of a file, not {path!r}.")
+        raise MpcError(f"mpc.load needs the path of a saved audit; got {path!r}.")
     if "\0" in os.fspath(path):
         raise MpcError(f"There is no file {os.fspath(path)!r} to load an audit from.")
     return Path(path).expanduser()
 
 
 def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, xr.Dataset]:
-    from mpc_lab.results.extras import cross_sums, item_tables, query_ids
+    from mpc_lab.results.pooling import cross_sums, item_tables, query_ids
 
     found: dict[str, xr.Dataset] = {}
-    if as_flag("items", items):
+    if check_flag("items", items):
         found |= item_tables(audit)
         cross = cross_sums(audit)
         found |= {} if cross is None else {"cross": cross}
-    if as_flag("ids", ids):
+    if check_flag("ids", ids):
         found["ids"] = query_ids(audit, key)
     return found
 
@@ -118,8 +116,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
 
     source = _path(path)
     if ranking is not None and not hasattr(ranking, "fingerprint"):
-        came = type(ranking).__name__
-        raise MpcError(f"ranking takes an mpc.Ranking of the audit's rows, but {came} came.")
+        raise MpcError(f"ranking must be an mpc.Ranking; got {type(ranking).__name__}.")
     data = _content(source)
     sealed = _check_seal(source, data)
     parts = _read(source, data)
@@ -135,7 +132,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
             attrs,
             ranking=ranking,
             scores=None if ranking is None else partial(known_scores, ranking),
-            extras={name: parts[name] for name in EXTRAS if name in parts},
+            saved={name: parts[name] for name in EXTRAS if name in parts},
         )
         # Checked now: a damaged part should not wait until it is asked for.
         _ = found.curve, found.moments
@@ -186,9 +183,7 @@ def _check_seal(source: Path, data: bytes) -> bool:
 
 def _check_options(attrs: Mapping[Any, Any]) -> None:
     """Refuse options that no audit was run with; what audits say is worked out from them."""
-    from mpc_lab.inference.estimates import FAMILIES
     from mpc_lab.inference.multiplicity import METHODS
-    from mpc_lab.results.plan import checked_level
 
     texts = [name for name in ("options", "versions", "columns") if name in attrs]
     try:
@@ -197,8 +192,8 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
         if not all(isinstance(value, dict) for value in found.values()):
             raise MpcError("its options, versions and columns must be JSON objects.")
         if "level" in options:
-            checked_level(options["level"])
-        if options.get("cluster", FAMILIES[0]) not in FAMILIES:
+            check_level(options["level"])
+        if options.get("cluster", "query") not in public_variances():
             raise MpcError(f"it has an unknown cluster {options['cluster']!r}.")
         if options.get("adjust", METHODS[0]) not in METHODS:
             raise MpcError(f"it has an unknown adjust {options['adjust']!r}.")

@@ -1,4 +1,4 @@
-"""The reading of an audit in plain words: what was found, what was not, and how it was compared.
+"""An audit in plain words: its cells in the order a person reads them, and a sentence for each.
 
 The words are chosen so as not to overstate: a gap that was not found is not a gap that is absent.
 """
@@ -6,12 +6,23 @@ The words are chosen so as not to overstate: a gap that was not found is not a g
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.results.reading import FLAGGED, Cell, Slice, family_size, settings, slices
-from mpc_lab.results.wording import between, decimals, listing, noun, number, percent, quoted
+from mpc_lab.results.base import settings
+from mpc_lab.text import between, decimals, listing, noun, number, percent, quoted
+from mpc_lab.vocabulary import (
+    DIRECTIONS,
+    INCONCLUSIVE,
+    MATCHED,
+    MODES,
+    NOT_ESTIMABLE,
+    OVERVALUED,
+    VARIANCES,
+    VERDICTS,
+    WITHIN,
+)
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -22,17 +33,6 @@ _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
 
-AGAINST = {
-    "matched": "the items ranked just above them",
-    "mirrored": "the items ranked just below them",
-    "adjacent": "their neighbours in the list",
-}
-CLUSTERS = {
-    "union": "by query and by item (cluster 'union')",
-    "query": "by query (cluster 'query')",
-    "item": "by item (cluster 'item')",
-    "naive": "not at all (cluster 'naive': pairs taken as independent, which they are not)",
-}
 _COVERS = "the interval covers 0: no evidence of a gap, which is not evidence that there is none"
 _BRACKET = (
     "worse than the items ranked just above them but not clearly worse than those just below, "
@@ -44,6 +44,96 @@ _NOT_ESTIMABLE = {
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
+_FIELDS = {
+    "verdict": "verdict",
+    "reason": "verdict_reason",
+    "estimate": "estimate",
+    "low": "ci_low_adjusted",
+    "high": "ci_high_adjusted",
+    "cut": "ci_cut",
+    "pairs": "n_pairs",
+    "queries": "n_queries",
+    "effective": "n_effective",
+    "epsilon": "epsilon",
+    "ties": "tie_inflation",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One group under one rule and mode. The interval is the adjusted one, as the verdict is."""
+
+    group: str
+    verdict: str
+    reason: str
+    estimate: float
+    low: float
+    high: float
+    cut: bool
+    pairs: int
+    queries: int
+    effective: float
+    epsilon: float
+    ties: float
+    underpowered: bool
+
+
+@dataclass(frozen=True)
+class Slice:
+    """All groups under one scoring rule and pairing mode, those with a finding first."""
+
+    rule: str
+    mode: str
+    cells: tuple[Cell, ...]
+
+    def having(self, *verdicts: str) -> list[Cell]:
+        """Return the cells with one of the verdicts."""
+        return [cell for cell in self.cells if cell.verdict in verdicts]
+
+
+def slices(audit: Audit) -> list[Slice]:
+    """Return the slices of an audit, ``baseline`` and ``matched`` first."""
+    rules = audit.headline["scoring_rule"].values.tolist()
+    modes = audit.headline["pairing_mode"].values.tolist()
+    rules = sorted(rules, key=lambda rule: rule != "baseline")
+    modes = sorted(modes, key=list(MODES).index)
+    return [Slice(rule, mode, _cells(audit, rule, mode)) for mode in modes for rule in rules]
+
+
+def interval_range(cells: Iterable[Cell]) -> tuple[float, float]:
+    """Return the ends of a scale that holds 0 and that one very wide interval does not spoil."""
+    ends = [(c.low, c.high) for c in cells if math.isfinite(c.low) and math.isfinite(c.high)]
+    if not ends:
+        return -1.0, 1.0
+    sizes = sorted(max(abs(low), abs(high)) for low, high in ends)
+    bound = 2 * sizes[(4 * len(sizes)) // 5] or 1.0
+    low = max(min(0.0, *(low for low, _ in ends)), -bound)
+    high = min(max(0.0, *(high for _, high in ends)), bound)
+    return (low, high) if high > low else (-1.0, 1.0)
+
+
+def family_size(part: Slice, all_slices: list[Slice]) -> int:
+    """Return how many estimable cells share the pairing mode of a slice."""
+    same = (other for other in all_slices if other.mode == part.mode)
+    return sum(cell.verdict != NOT_ESTIMABLE for other in same for cell in other.cells)
+
+
+def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
+    at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
+    columns = [at[variable].values.tolist() for variable in _FIELDS.values()]
+    weak = at["underpowered"].values.tolist() if "underpowered" in at else [False] * len(columns[0])
+    rows = zip(audit.groups, *columns, weak, strict=True)
+    names = ("group", *_FIELDS, "underpowered")
+    found = [Cell(**dict(zip(names, row, strict=True))) for row in rows]
+    return tuple(_in_reading_order(found))
+
+
+def _in_reading_order(cells: list[Cell]) -> Iterator[Cell]:
+    found = [cell for cell in cells if cell.verdict in DIRECTIONS]
+    yield from sorted(found, key=lambda cell: -abs(cell.estimate))
+    for verdict in VERDICTS:
+        if verdict not in DIRECTIONS:
+            yield from (cell for cell in cells if cell.verdict == verdict)
 
 
 @dataclass(frozen=True)
@@ -78,8 +168,8 @@ def reading(audit: Audit) -> Reading:
 
 
 def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
-    flagged = part.having(*FLAGGED)
-    named = sorted(flagged[:_NAMED_AT_MOST], key=lambda cell: FLAGGED.index(cell.verdict))
+    flagged = part.having(*DIRECTIONS)
+    named = sorted(flagged[:_NAMED_AT_MOST], key=lambda cell: DIRECTIONS.index(cell.verdict))
     for cell in named:
         yield sentence(cell, part.mode, options)
     rest = flagged[_NAMED_AT_MOST:]
@@ -88,12 +178,15 @@ def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
         yield f"And {len(rest):,} more: {counts}; audit.to_frame() has them all."
     if not flagged:
         yield _nothing_found(part)
-    if part.mode == "mirrored" and flagged:
-        yield "The verdicts are those of the matched pairs; the numbers are of the mirrored ones."
+    judge = MODES[part.mode].judged_by
+    if judge and flagged:
+        yield (
+            f"The verdicts are those of the {judge} pairs; the numbers are of the {part.mode} ones."
+        )
 
 
 def _nothing_found(part: Slice) -> str:
-    if part.cells and all(cell.verdict == "not estimable" for cell in part.cells):
+    if part.cells and all(cell.verdict == NOT_ESTIMABLE for cell in part.cells):
         return "No group could be estimated."
     return "No group is found undervalued or overvalued."
 
@@ -107,13 +200,14 @@ def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     interval = f"{percent(options.get('level', 0.95))} interval {low} to {high}"
     gap = f"gap -{size}, " if cell.estimate < 0 else ""
     start = f"Group {quoted(cell.group)} is {cell.verdict}"
-    numbers = f"its items do {size} {better} than {AGAINST[mode]} ({gap}{interval})"
+    numbers = f"its items do {size} {better} than {MODES[mode].against} ({gap}{interval})"
     return f"{start}: {numbers}{_tail(cell, mode)}."
 
 
 def _tail(cell: Cell, mode: str) -> str:
-    if cell.verdict == "overvalued" and mode == "matched":
-        return ", and worse than those ranked just below them too"
+    bracket = MODES[mode].bracket
+    if cell.verdict == OVERVALUED and bracket:
+        return f", and worse than {MODES[bracket].those} too"
     if cell.reason == "interval covers 0":
         return f"; {_COVERS}"
     if cell.reason == "bracket":
@@ -123,24 +217,24 @@ def _tail(cell: Cell, mode: str) -> str:
 
 def _others(part: Slice, options: dict[str, Any]) -> Iterator[str]:
     if len(part.cells) <= _FEW_GROUPS:
-        for cell in part.having("within tolerance", "inconclusive"):
+        for cell in part.having(WITHIN, INCONCLUSIVE):
             yield sentence(cell, part.mode, options)
     else:
         yield from _kinds(part, options)
     reasons: dict[str, list[Cell]] = {}
-    for cell in part.having("not estimable"):
+    for cell in part.having(NOT_ESTIMABLE):
         reasons.setdefault(why_not(cell), []).append(cell)
     for reason, cells in reasons.items():
         yield f"Not estimable, {_names(cells)}: {reason}."
 
 
 def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
-    within = part.having("within tolerance")
+    within = part.having(WITHIN)
     if within:
         margin = options.get("tolerance")
         yield f"Within tolerance{f' ({margin:g})' if margin else ''}, {_names(within)}."
     reasons: dict[str, list[Cell]] = {}
-    for cell in part.having("inconclusive"):
+    for cell in part.having(INCONCLUSIVE):
         reasons.setdefault(cell.reason, []).append(cell)
     for reason, cells in reasons.items():
         if reason == "bracket":
@@ -184,7 +278,7 @@ def _compared(part: Slice, options: dict[str, Any]) -> str:
 
 def _inference(part: Slice, parts: list[Slice], options: dict[str, Any]) -> str:
     cluster, adjust = str(options.get("cluster", "")), str(options.get("adjust", ""))
-    clustered = f", clustered {CLUSTERS[cluster]}" if cluster in CLUSTERS else ""
+    clustered = f", clustered {VARIANCES[cluster].clustered}" if cluster in VARIANCES else ""
     size = family_size(part, parts)
     if adjust == "none":
         adjusted = ", not adjusted for the number of groups and rules"
@@ -197,8 +291,8 @@ def _inference(part: Slice, parts: list[Slice], options: dict[str, Any]) -> str:
 
 
 def _more(parts: list[Slice]) -> Iterator[str]:
-    # Mirrored cells carry the verdict of their matched cell: to repeat it would count it twice.
-    others = [part for part in parts[1:] if part.mode != "mirrored"]
+    # A mode that is judged by another carries its verdict: to repeat it would count it twice.
+    others = [part for part in parts[1:] if not MODES[part.mode].judged_by]
     for part in others[:_OTHERS_AT_MOST]:
         pairs = "" if part.mode == parts[0].mode else f", {part.mode} pairs"
         yield f"Under rule {quoted(part.rule)}{pairs}: {_counts(part, names=4)}."
@@ -208,20 +302,20 @@ def _more(parts: list[Slice]) -> Iterator[str]:
 
 def _counts(part: Slice, names: int) -> str:
     counted = []
-    for verdict in (*FLAGGED, "within tolerance", "inconclusive", "not estimable"):
+    for verdict in VERDICTS:
         cells = part.having(verdict)
         named = ""
-        if names and verdict in FLAGGED:
+        if names and verdict in DIRECTIONS:
             named = f" ({listing([quoted(cell.group) for cell in cells], names)})"
         counted += [f"{len(cells):,} {verdict}{named}"] if cells else []
     return ", ".join(counted)
 
 
 def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
-    shown = [part for part in parts if part.mode != "mirrored"] or parts[:1]
+    shown = [part for part in parts if not MODES[part.mode].judged_by] or parts[:1]
     cells = [(part, cell) for part in shown for cell in part.cells]
     # The number of pairs asked for is a number of matched pairs.
-    coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == "matched"]
+    coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == MATCHED.name]
     if coarse:
         named = [f"{_where(p, c, parts)} ({c.ties:.3g} times)" for p, c in coarse]
         yield (

@@ -11,13 +11,13 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.results.reading import FLAGGED, Cell, Slice, settings, slices
-from mpc_lab.results.summary import reading, why_not
-from mpc_lab.results.wording import decimals, name, number, percent, quoted
-from mpc_lab.terminal import plain
+from mpc_lab.html import Head, definitions, escape, folded, label, paragraphs, table
+from mpc_lab.results.base import settings
+from mpc_lab.results.summary import Cell, Slice, interval_range, reading, slices, why_not
+from mpc_lab.text import decimals, entry, name, percent, plain, quoted, with_ends
+from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -28,13 +28,6 @@ _TABLES_FOLDED = 12
 _SENTENCES = 3
 _SETTING_AT_MOST = 400
 
-_MARKS = {
-    "undervalued": "▲",
-    "overvalued": "▼",
-    "within tolerance": "=",
-    "inconclusive": "○",
-    "not estimable": "–",
-}
 _STYLE = """
 .mpc-audit { color: var(--jp-ui-font-color1, currentColor); background: transparent;
   font: 14px/1.45 var(--jp-ui-font-family, system-ui, sans-serif); max-width: 70em; }
@@ -54,15 +47,16 @@ _STYLE = """
 .mpc-audit .mpc-reason { display: block; opacity: .75; font-size: .9em; white-space: normal;
   max-width: 18em; }
 .mpc-audit svg { display: block; overflow: visible; max-width: none; }
-.mpc-audit table.mpc-cells .mpc-undervalued { color: #c8601a; }
-.mpc-audit table.mpc-cells .mpc-overvalued { color: #2f7fd1; }
 .mpc-audit details { margin: .3em 0; }
 .mpc-audit summary { cursor: pointer; }
 .mpc-audit dl { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1em;
   margin: .5em 0 .5em 1em; font-size: .93em; }
 .mpc-audit dl dt { font-weight: 600; float: none; width: auto; }
 .mpc-audit dl dd { margin: 0; overflow-wrap: anywhere; }
-"""
+""" + "".join(
+    f".mpc-audit table.mpc-cells .mpc-{name} {{ color: {VERDICTS[name].colour}; }}\n"
+    for name in DIRECTIONS
+)
 
 
 def html_view(audit: Audit) -> str:
@@ -73,37 +67,26 @@ def html_view(audit: Audit) -> str:
         found.append("More findings are in the table.")
     pieces = [
         f"<style>{_STYLE}</style>",
-        _paragraphs(found, "mpc-finding"),
+        paragraphs(found, "mpc-finding"),
         _table(parts[0], options, _ROWS),
-        _paragraphs([*words.others, *words.cautions], "mpc-note"),
+        paragraphs([*words.others, *words.cautions], "mpc-note"),
         *[_folded(part, options) for part in parts[1 : 1 + _TABLES_FOLDED]],
         "<details><summary>How it was compared, and the settings</summary>",
-        _paragraphs([*words.compared, *words.more], "mpc-note"),
+        paragraphs([*words.compared, *words.more], "mpc-note"),
         _definitions(options),
         "</details>",
     ]
     return f'<div class="mpc-audit">{"".join(pieces)}</div>'
 
 
-def _paragraphs(lines: Iterable[str], kind: str) -> str:
-    # No line break inside "95 %".
-    texts = (escape(line).replace(" % ", "\u00a0%\u00a0") for line in lines)
-    return "".join(f'<p class="{kind}">{text}</p>' for text in texts)
-
-
 def _folded(part: Slice, options: dict[str, Any]) -> str:
     title = f"Rule {quoted(part.rule)}, {part.mode} pairs"
-    table = _table(part, options, _ROWS_FOLDED)
-    return f"<details><summary>{escape(title)}</summary>{table}</details>"
+    return folded(title, _table(part, options, _ROWS_FOLDED))
 
 
 def _definitions(options: dict[str, Any]) -> str:
-    items = (
-        f"<dt>{escape(name(key))}</dt><dd>{escape(_cut(_shown(value)))}</dd>"
-        for key, value in options.items()
-        if value is not None
-    )
-    return f"<dl>{''.join(items)}</dl>"
+    known = ((key, value) for key, value in options.items() if value is not None)
+    return definitions((name(key), _cut(_shown(value))) for key, value in known)
 
 
 def _shown(value: object) -> str:
@@ -126,44 +109,31 @@ def _table(part: Slice, options: dict[str, Any], at_most: int) -> str:
     clusters = "Effective queries" if options.get("cluster") == "query" else "Effective clusters"
     adjusted = "" if options.get("adjust", "none") == "none" else "Adjusted "
     interval = f"{adjusted}{percent(options.get('level', 0.95))} interval"
-    heads = [("Group", True), ("Verdict", True), ("Gap", False), (scale.axis(), False)]
-    heads += [(interval, False), ("Pairs", False), (clusters, False)]
-    head = "".join(f'<th scope="col"{_left(is_text)}>{title}</th>' for title, is_text in heads)
-    body = "".join(_row(cell, scale) for cell in shown)
+    heads = [Head("Group", True), Head("Verdict", True), Head("Gap"), Head(scale.axis())]
+    heads += [Head(interval), Head("Pairs"), Head(clusters)]
     more = len(part.cells) - len(shown)
-    rest = [f"and {more:,} more groups, with smaller or no findings; see audit.to_frame()."]
-    return (
-        f'<div class="mpc-wide"><table class="mpc-cells"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{_paragraphs(rest, 'mpc-note') if more else ''}"
-    )
+    rest = f"and {more:,} more groups, with smaller or no findings; see audit.to_frame()."
+    made = table(heads, [_row(cell, scale) for cell in shown], kind="mpc-cells")
+    return made + paragraphs([rest] if more else [], "mpc-note")
 
 
-def _left(is_text: bool) -> str:
-    return ' class="mpc-text"' if is_text else ""
-
-
-def _row(cell: Cell, scale: Scale) -> str:
-    reason = why_not(cell) if cell.verdict == "not estimable" else cell.reason
+def _row(cell: Cell, scale: Scale) -> list[str]:
+    reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     reason = "" if reason == "interval covers 0" else reason  # the drawing shows it
-    places = decimals(cell.low, cell.high)
-    estimable = math.isfinite(cell.estimate)
-    gap = _number(cell.estimate, places) if estimable else "–"
-    ends = f"{_number(cell.low, places)} to {_number(cell.high, places)}" if estimable else "–"
-    effective = f"{cell.effective:,.1f}" if math.isfinite(cell.effective) else "–"
-    verdict = f"{_MARKS[cell.verdict]} {cell.verdict}"
-    colour = f' class="mpc-{cell.verdict}"' if cell.verdict in FLAGGED else ""
+    gap, ends = with_ends(cell.estimate, cell.low, cell.high)
+    bar = scale.bar(cell) if math.isfinite(cell.estimate) else ""
+    verdict = f"{VERDICTS[cell.verdict].mark} {cell.verdict}"
+    colour = f' class="mpc-{cell.verdict}"' if cell.verdict in DIRECTIONS else ""
     small = f'<span class="mpc-reason">{escape(name(reason))}</span>' if reason else ""
-    group = f'<div class="mpc-name"><bdi>{escape(name(cell.group))}</bdi></div>'
-    return (
-        f'<tr><td class="mpc-text">{group}</td>'
-        f'<td class="mpc-text"><span{colour}>{escape(verdict)}</span>{small}</td>'
-        f"<td>{gap}</td><td{colour}>{scale.bar(cell) if estimable else ''}</td><td>{ends}</td>"
-        f"<td>{cell.pairs:,}</td><td>{effective}</td></tr>"
-    )
-
-
-def _number(value: float, places: int) -> str:
-    return number(value, places).replace("-", "−")
+    return [
+        f'<div class="mpc-name">{label(cell.group)}</div>',
+        f"<span{colour}>{escape(verdict)}</span>{small}",
+        gap,
+        f"<span{colour}>{bar}</span>",
+        ends,
+        f"{cell.pairs:,}",
+        entry(cell.effective, ",.1f"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -176,15 +146,8 @@ class Scale:
 
     @classmethod
     def around(cls, cells: Iterable[Cell]) -> Scale:
-        """Return a scale for these intervals that one very wide interval does not spoil."""
-        ends = [(c.low, c.high) for c in cells if math.isfinite(c.low) and math.isfinite(c.high)]
-        if not ends:
-            return cls(-1.0, 1.0)
-        sizes = sorted(max(abs(low), abs(high)) for low, high in ends)
-        bound = 2 * sizes[(4 * len(sizes)) // 5] or 1.0
-        low = max(min(0.0, *(low for low, _ in ends)), -bound)
-        high = min(max(0.0, *(high for _, high in ends)), bound)
-        return cls(low, high) if high > low else cls(-1.0, 1.0)
+        """Return a scale for these intervals."""
+        return cls(*interval_range(cells))
 
     def at(self, value: float) -> float:
         """Return the place of a value, inside the drawing."""
@@ -197,7 +160,7 @@ class Scale:
         zero = self.at(0.0)
         ends = {self.at(self.low): self.low, self.at(self.high): self.high}
         words = [(zero, "0")]
-        words += [(x, _number(v, places)) for x, v in ends.items() if abs(x - zero) > 30]
+        words += [(x, entry(v, places)) for x, v in ends.items() if abs(x - zero) > 30]
         # In this order and apart: a notebook that is not trusted shows the bare texts.
         texts = " ".join(
             f'<text x="{x:.1f}" y="11" text-anchor="middle" font-size="11" '
@@ -209,16 +172,13 @@ class Scale:
     def bar(self, cell: Cell) -> str:
         """Return the interval as a line with a dot, and 0 as an upright line."""
         left, right, dot = self.at(cell.low), self.at(cell.high), self.at(cell.estimate)
-        places = decimals(cell.low, cell.high)
-        label = (
-            f"gap {_number(cell.estimate, places)}, interval {_number(cell.low, places)} "
-            f"to {_number(cell.high, places)}"
-        )
+        gap, ends = with_ends(cell.estimate, cell.low, cell.high)
         zero = self.at(0.0)
         arrows = [_arrow(left, -1)] if cell.low < self.low else []
         arrows += [_arrow(right, 1)] if cell.high > self.high else []
         return (
-            f'<svg width="{self.width}" height="18" role="img" aria-label="{escape(label)}">'
+            f'<svg width="{self.width}" height="18" role="img" '
+            f'aria-label="gap {gap}, interval {ends}">'
             f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="-4" y2="22" stroke="gray" '
             'stroke-opacity=".6"/>'
             f'<line x1="{left:.1f}" x2="{right:.1f}" y1="9" y2="9" stroke="currentColor" '

@@ -6,9 +6,18 @@ May import from `errors` and `ranking`; of the outside world, numpy, and scipy w
 
 from __future__ import annotations
 
-from mpc_lab.scoring.calibrated import Calibrated
-from mpc_lab.scoring.choosing import SCORING_RULES, as_rule, as_rules
-from mpc_lab.scoring.rules import Baseline, Boosted, Column, Custom, Demoted, Rule
+from mpc_lab.scoring.rules import (
+    SCORING_RULES,
+    Baseline,
+    Boosted,
+    Calibrated,
+    Column,
+    Custom,
+    Demoted,
+    Rule,
+    as_rule,
+    as_rules,
+)
 
 __all__ = [
     "SCORING_RULES",

@@ -3,50 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mpc_lab.scoring.checks import Floats
-from mpc_lab.scoring.rules import _NoBoost
-
-if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
+from mpc_lab.vocabulary import Floats
 
 _DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Calibrated(_NoBoost):
-    r"""Isotonic regression of the outcome on the score, separately inside and outside the group.
-
-    On each side the scores become
-
-    .. math:: \arg\min_{f \uparrow} \sum_r (y_r - f(s_r))^2,
-
-    with tied scores averaged first. Block values are rounded to 12 significant digits, so that
-    equal means tie. The fit is to the outcomes that are audited: the rule is `in_sample`.
-
-    References
-    ----------
-    Barlow & Brunk (1972), The isotonic regression problem and its dual.
-    """
-
-    in_sample: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:
-        """Return ``"calibrated"``."""
-        return "calibrated"
-
-    def scores(self, ranking: Ranking, group: str) -> Floats:
-        """Return the fitted outcome of each row."""
-        member = ranking.member(group)
-        fitted = np.empty(ranking.n_rows)
-        for side in (member, ~member):
-            if side.any():
-                fitted[side] = isotonic(ranking.score[side], ranking.outcome[side])
-        return fitted
 
 
 def isotonic(score: Floats, outcome: Floats) -> Floats:

@@ -1,21 +1,53 @@
-"""The rules that are a line of arithmetic, a column, or a function of the user's."""
+"""The scoring rules, and how what a user writes becomes one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mpc_lab.arguments import as_number
-from mpc_lab.errors import MpcError
-from mpc_lab.scoring.checks import Floats, checked_scores
+from mpc_lab.errors import MpcError, check_number, near_match
+from mpc_lab.scoring.calibrated import isotonic
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import LogFacts, Ranking
+
+
+def check_scores(values: Any, n_rows: int, what: str) -> Floats:
+    """Return `values` as float64, one finite number for each of `n_rows` rows."""
+    found = np.asarray(values)
+    if found.shape != (n_rows,):
+        raise MpcError(
+            f"{what} must give one score for each of the {n_rows:,} rows, but an array of shape "
+            f"{found.shape} came: return them in the order of the rows."
+        )
+    scores = _numbers(found, what)
+    bad = ~np.isfinite(scores)
+    if bad.any():
+        raise MpcError(
+            f"{what} must give finite scores, but {int(bad.sum()):,} of {n_rows:,} are missing or "
+            f"infinite, the first in row {int(np.flatnonzero(bad)[0])}: fill or remove them."
+        )
+    return scores
+
+
+def _numbers(found: NDArray[Any], what: str) -> Floats:
+    wrong = ""
+    if found.dtype == object:
+        kinds = {type(value) for value in found.tolist()}
+        strange = [kind for kind in kinds if not issubclass(kind, Real) and kind is not type(None)]
+        wrong = strange[0].__name__ if strange else ""
+    elif found.dtype.kind not in "biuf":
+        wrong = str(found.dtype)
+    if wrong:
+        raise MpcError(f"{what} must give numbers, but {wrong} came: convert them to float64.")
+    return np.ascontiguousarray(found, dtype=np.float64)
 
 
 class Rule(Protocol):
@@ -99,12 +131,12 @@ class Boosted:
         alpha = self.alpha
         if alpha is None:
             return
-        if not isfinite(as_number(alpha)):
-            raise MpcError(
-                f"{type(self).__name__}(alpha) takes a finite number of score units, not "
-                f"{alpha!r}; leave it out for a third of the scores' standard deviation."
-            )
-        object.__setattr__(self, "alpha", as_number(alpha))
+        found = check_number(
+            f"alpha of {type(self).__name__}",
+            alpha,
+            remedy="Leave it out for a third of the scores' standard deviation.",
+        )
+        object.__setattr__(self, "alpha", found)
 
     @property
     def label(self) -> str:
@@ -121,7 +153,7 @@ class Boosted:
         with np.errstate(over="ignore"):
             raised = ranking.score + self.alpha_in(ranking)
         moved = np.where(ranking.member(group), raised, ranking.score)
-        return checked_scores(moved, ranking.n_rows, f"The rule {self.label!r}")
+        return check_scores(moved, ranking.n_rows, f"The rule {self.label!r}")
 
 
 @dataclass(frozen=True)
@@ -136,6 +168,39 @@ class Demoted(Boosted):
 
     _name: ClassVar[str] = "demoted"
     _sign: ClassVar[float] = -1.0
+
+
+@dataclass(frozen=True)
+class Calibrated(_NoBoost):
+    r"""Isotonic regression of the outcome on the score, separately inside and outside the group.
+
+    On each side the scores become
+
+    .. math:: \arg\min_{f \uparrow} \sum_r (y_r - f(s_r))^2,
+
+    with tied scores averaged first. Block values are rounded to 12 significant digits, so that
+    equal means tie. The fit is to the outcomes that are audited: the rule is `in_sample`.
+
+    References
+    ----------
+    Barlow & Brunk (1972), The isotonic regression problem and its dual.
+    """
+
+    in_sample: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        """Return ``"calibrated"``."""
+        return "calibrated"
+
+    def scores(self, ranking: Ranking, group: str) -> Floats:
+        """Return the fitted outcome of each row."""
+        member = ranking.member(group)
+        fitted = np.empty(ranking.n_rows)
+        for side in (member, ~member):
+            if side.any():
+                fitted[side] = isotonic(ranking.score[side], ranking.outcome[side])
+        return fitted
 
 
 @dataclass(frozen=True)
@@ -159,7 +224,7 @@ class Column(_NoBoost):
     def scores(self, ranking: Ranking, group: str) -> Floats:
         """Return the column."""
         ranking.group_index(group)
-        return checked_scores(
+        return check_scores(
             ranking.column(self.name), ranking.n_rows, f"The score column {self.name!r}"
         )
 
@@ -186,7 +251,7 @@ class Custom(_NoBoost):
         ranking.group_index(group)
         with _read_only(ranking, self.label):
             given = self.function(ranking, group)
-        return checked_scores(given, ranking.n_rows, f"The scoring rule {self.label!r}")
+        return check_scores(given, ranking.n_rows, f"The scoring rule {self.label!r}")
 
 
 @contextmanager
@@ -214,3 +279,65 @@ def _read_only(ranking: Ranking, label: str) -> Iterator[None]:
 def default_alpha(ranking: LogFacts) -> float:
     """Return a third of the population standard deviation of all scores."""
     return ranking.score_std / 3
+
+
+_BY_NAME: dict[str, Rule] = {
+    rule.label: rule for rule in (Baseline(), Boosted(), Demoted(), Calibrated())
+}
+SCORING_RULES = tuple(_BY_NAME)
+_KINDS = (Baseline, Boosted, Demoted, Calibrated, Column, Custom)
+_WAYS = (
+    '"baseline", "boosted", "demoted", "calibrated", mpc.Boosted(alpha), mpc.Demoted(alpha), '
+    'mpc.Column("name") or a function (ranking, group) -> scores'
+)
+
+
+def as_rule(value: Any) -> Rule:
+    """Return the rule that a name, a rule or a function stands for.
+
+    Examples
+    --------
+    >>> as_rule("boosted")
+    Boosted(alpha=None)
+    """
+    if isinstance(value, str):
+        if value not in _BY_NAME:
+            raise MpcError(
+                f"There is no scoring rule {value!r}; for a column of the log write "
+                f"mpc.Column({value!r}).{near_match(value, SCORING_RULES)}"
+            )
+        return _BY_NAME[value]
+    rule = Custom(value) if callable(value) and not isinstance(value, (*_KINDS, type)) else value
+    if not isinstance(rule, _KINDS):
+        raise MpcError(f"A scoring rule is {_WAYS}, but {value!r} came.")
+    return _named(cast(Rule, rule))
+
+
+def as_rules(values: Any) -> tuple[Rule, ...]:
+    """Return the rules of a list, or of one rule alone; their labels must differ."""
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    rules = tuple(as_rule(value) for value in (values if several else [values]))
+    if not rules:
+        raise MpcError(f"scoring_rules needs at least one rule: {_WAYS}.")
+    labels = [rule.label for rule in rules]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise MpcError(
+                f"Two scoring rules have the label {label!r}; name the functions or columns "
+                "differently, or give each boost another alpha."
+            )
+    return rules
+
+
+def _named(rule: Rule) -> Rule:
+    if not rule.label.strip() or "\0" in rule.label:
+        raise MpcError(
+            f"A scoring rule is labelled by its name, but {rule!r} has none that can be printed: "
+            "give it one, for example by a def."
+        )
+    if isinstance(rule, Column | Custom) and rule.label in _BY_NAME:
+        raise MpcError(
+            f"{rule.label!r} is the label of a built-in scoring rule, but a column or function "
+            "has it too: rename that one."
+        )
+    return rule

@@ -19,6 +19,7 @@ import sys
 from functools import partial
 
 import numpy as np
+
 from designs import study
 from repeating import bounded, error, repeat
 from simulated import band_over

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from mpc_lab.datasets import synthetic
+from mpc_lab.datasets.synthetic import synthetic_truth
+from mpc_lab.pairing.thresholds import default_grid
 from repeating import AT_LEAST_90, AT_LEAST_93, NOMINAL, Bound, options, show
 from simulated import (
     curve_grid,
@@ -16,10 +20,6 @@ from simulated import (
     shared_catalogue,
     source_of,
 )
-
-from mpc_lab.datasets import synthetic
-from mpc_lab.datasets.synthetic import synthetic_truth
-from mpc_lab.pairing.thresholds import default_grid
 
 
 def no_gap(epsilon: float) -> float:

@@ -18,15 +18,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import mpc_lab as mpc
 from logs import overlapping_groups
 
-import mpc_lab as mpc
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
-
-from lab_server import CHROMIUM, own_jupyter, running_lab
-from notebook_page import SLOW, NotebookPage, write_notebook
 from playwright.sync_api import sync_playwright
+
+from helpers.lab_server import CHROMIUM, own_jupyter, running_lab
+from helpers.notebook_page import SLOW, NotebookPage, write_notebook
 
 COLUMNS = {name: name for name in ("query", "item", "score", "outcome")} | {"group": "groups"}
 MOVES_OF_MEMORY = 50

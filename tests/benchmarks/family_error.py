@@ -18,10 +18,10 @@ import sys
 from functools import partial
 
 import numpy as np
-from repeating import AT_MOST_5, bounded, error, options, repeat, show
-from simulated import overlapping_groups, rejections, source_of
 
 from mpc_lab.inference.multiplicity import METHODS
+from repeating import AT_MOST_5, bounded, error, options, repeat, show
+from simulated import overlapping_groups, rejections, source_of
 
 EPSILON = 0.05
 DESIGNS = {

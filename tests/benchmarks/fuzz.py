@@ -24,11 +24,10 @@ from pathlib import Path
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import fuzz_folders
-import fuzz_questions
-import fuzzing
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+
+from helpers import fuzz_folders, fuzz_questions, fuzzing
 
 SHARES = {"frames": 0.3, "files": 0.25, "folders": 0.1, "lines": 0.2, "questions": 0.15}
 MEMORY = 12 << 30

@@ -17,11 +17,11 @@ import numpy as np
 
 from mpc_lab.datasets import synthetic
 from mpc_lab.datasets.synthetic import synthetic_truth
-from mpc_lab.inference.bandwidth import choose_bandwidth
-from mpc_lab.inference.limit import limit
-from mpc_lab.inference.listed import estimate_listed, pair_codes
+from mpc_lab.inference.clustered import estimate_listed, pair_codes
+from mpc_lab.inference.limit import choose_bandwidth, limit
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.rows import pair_rows
+from mpc_lab.pairing.pairs import pair_rows
+from mpc_lab.vocabulary import MODES
 
 LEVEL = 0.95
 THRESHOLDS = (0.02, 0.1)
@@ -29,7 +29,7 @@ THRESHOLDS = (0.02, 0.1)
 
 def pairs(log, member, query, mode: str):
     """Return gap, difference and query of all pairs."""
-    i, j = pair_rows(log, member, mode, np.inf)
+    i, j = pair_rows(log, member, MODES[mode].side, np.inf)
     return np.abs(log.score[i] - log.score[j]), log.outcome[i] - log.outcome[j], query[i]
 
 

@@ -16,10 +16,10 @@ import sys
 import time
 
 import numpy as np
-from machine import described
-from timing import report
 
 import mpc_lab as mpc
+from machine import described
+from timing import report
 
 GROUPS = 20
 SECONDS, GIBIBYTES = 60.0, 2.0

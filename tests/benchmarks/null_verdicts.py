@@ -18,6 +18,7 @@ import sys
 from functools import partial
 
 import numpy as np
+
 from repeating import AT_MOST_5, bounded, error, options, repeat, show
 from simulated import source_of, sums, thresholds, verdicts, without_bias
 

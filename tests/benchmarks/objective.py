@@ -18,14 +18,15 @@ import numba
 import numpy as np
 import pandas as pd
 import ranx
-from logs import overlapping_groups
-from timing import least_of, report
 
 import mpc_lab as mpc
+from logs import overlapping_groups
+from mpc_lab.comparators.base import Case
 from mpc_lab.comparators.pairwise_accuracy import pairwise_accuracy
-from mpc_lab.objective.boosting import Boosts, boost_curve
+from mpc_lab.objective.boosts import Boosts, boost_curve
 from mpc_lab.objective.ndcg import query_objective
 from mpc_lab.pairing.log import sort_rows
+from timing import least_of, report
 
 ROWS = 1_000_000
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
@@ -79,7 +80,7 @@ def against_ranx(frame: pd.DataFrame, ranking: mpc.Ranking) -> list[tuple[str, f
 def accuracy(what: str, ranking: mpc.Ranking) -> tuple[str, float, float]:
     sort, _ = least_of(3, lambda: sort_rows(ranking))
     group = ranking.groups[-1]
-    seconds, _ = least_of(3, lambda: pairwise_accuracy(ranking, group))
+    seconds, _ = least_of(3, lambda: pairwise_accuracy(Case(ranking, group)))
     print(f"pairwise accuracy, {what}: {seconds:.3f} s; its sort {sort:.3f} s")
     return (f"pairwise accuracy, {what}, sort included / its sort", seconds / sort, 5.0)
 

@@ -22,11 +22,11 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+
+import mpc_lab as mpc
 from logs import overlapping_groups
 from machine import described
 from timing import least_of, report
-
-import mpc_lab as mpc
 
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
 

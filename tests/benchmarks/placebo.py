@@ -21,7 +21,7 @@ import numpy as np
 from mpc_lab.datasets import movielens_ranking, synthetic
 from mpc_lab.inference.placebo import Placebo, placebo
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.reach import count_matched, nearest_gap
+from mpc_lab.pairing.pairs import count_matched, nearest_distance
 
 LEVEL = 0.95
 ACCEPTED = (0.045, 0.055)
@@ -31,7 +31,7 @@ def placebos(ranking, group: str, permutations: int, seed: int) -> tuple[Placebo
     """Return the same permutations of a group, as audited by union and by naive variance."""
     member = ranking.member(group)
     log = sort_rows(ranking, None, member.astype(np.uint64)[None])
-    epsilon = nearest_gap(log, math.ceil(count_matched(log) / 100))
+    epsilon = nearest_distance(log, math.ceil(count_matched(log) / 100))
     rows = (log, member[log.row], ranking.query_code[log.row])
     how = {"epsilon": epsilon, "level": LEVEL, "permutations": permutations, "seed": seed}
     return (

@@ -13,9 +13,9 @@ import sys
 import numpy as np
 
 from mpc_lab.datasets.synthetic import synthetic, synthetic_truth
-from mpc_lab.inference.confidence_sequence import confidence_sequence
-from mpc_lab.inference.student import critical
-from mpc_lab.pairing.listing import list_pairs
+from mpc_lab.inference.estimates import critical
+from mpc_lab.inference.sequence import confidence_sequence
+from mpc_lab.pairing.pairs import list_pairs
 
 EPSILON, EVERY, LAST = 0.05, 100, 4_000
 

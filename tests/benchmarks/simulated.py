@@ -9,16 +9,15 @@ from functools import cache
 import numpy as np
 
 import mpc_lab as mpc
-from mpc_lab.engines.measure import choose_thresholds, measure, measure_cross
-from mpc_lab.engines.sources import MemorySource
-from mpc_lab.engines.tables import correlations
-from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.correlation import covariance
+from mpc_lab.engines.memory import MemorySource
+from mpc_lab.inference.bands import correlation, covariance, sup_t_band
+from mpc_lab.inference.estimates import critical
 from mpc_lab.inference.multiplicity import METHODS, adjust
-from mpc_lab.inference.student import critical
+from mpc_lab.pairing.measure import choose_thresholds, covariances, measure, measure_cross
 from mpc_lab.pairing.thresholds import Quantile, default_grid
-from mpc_lab.results.family import infer, judge
+from mpc_lab.results.assemble import infer, judge
 from mpc_lab.scoring import Baseline
+from mpc_lab.vocabulary import MATCHED, MIRRORED
 
 LEVEL = 0.95
 FIRST_PERCENTILE = Quantile(0.01)
@@ -95,7 +94,9 @@ def source_of(ranking, groups=None):
 def sums(source, edges):
     """Return the sums over pairs up to the thresholds, the same for all groups or one row each."""
     edges = np.broadcast_to(edges, (len(source.groups), np.shape(edges)[-1]))
-    return measure(source, Baseline(), np.ascontiguousarray(edges), adjacent=False, items=True)
+    return measure(
+        source, Baseline(), np.ascontiguousarray(edges), modes=(MATCHED, MIRRORED), items=True
+    )
 
 
 def thresholds(source):
@@ -135,7 +136,7 @@ def band_over(source, grid):
     moments = sums(source, grid)
     cells = infer(moments, cluster="union", level=LEVEL)
     estimate, spread, dof = (x[0, 0] for x in (cells.estimate, cells.std_error, cells.dof))
-    ((_, cross),) = measure_cross(source, Baseline(), grid[None], adjacent=False)
+    ((_, cross),) = measure_cross(source, Baseline(), grid[None], modes=(MATCHED, MIRRORED))
     pairs = moments.pairs[0, 0].astype(float)
     delta = moments.by["naive"].cu[0, 0] / np.maximum(pairs, 1.0)
     together = covariance(pairs, delta, cross.cc[0, 0], cross.cu[0, 0], cross.uu[0, 0])
@@ -154,7 +155,8 @@ def rejections(source, epsilon, *, cluster="union"):
     matched = (getattr(cells, x)[0, :, 0] for x in ("p_value", "estimate", "std_error", "dof"))
     p, estimate, error, dof = matched
     every = np.full((1, len(source.groups)), epsilon)
-    together = correlations(source, [Baseline()], ["matched"], every, [moments])[0]
+    only = moments.of_modes(["matched"])
+    together = correlation(covariances(source, [Baseline()], only.modes, every, [only])[0])
     how = {"level": LEVEL, "correlation": together}
     return {
         method: adjust(p, estimate, error, dof, method=method, **how).p_adjusted <= 1 - LEVEL
@@ -168,7 +170,7 @@ def verdicts(moments, *, method="holm"):
     for k in range(moments.edges.shape[1]):
         own = moments.at(np.full((len(moments.center), 1), k))
         cells = [infer(own, cluster="union", level=LEVEL)]
-        judged = judge(cells, method=method, level=LEVEL, tolerance=None, seed=0)
+        judged = judge(own.modes, cells, method=method, level=LEVEL, tolerance=None, seed=0)
         found.append((judged["verdict"][0, 0], judged["verdict_reason"][0, 0]))
     return tuple(np.array(part) for part in zip(*found, strict=True))
 

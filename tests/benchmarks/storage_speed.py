@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from logs import overlapping_groups
-from machine import described
-from timing import report
 
 import mpc_lab as mpc
+from logs import overlapping_groups
+from machine import described
 from mpc_lab.results.schema import clean_attrs, text
 from mpc_lab.writing import replacing
+from timing import report
 
 AT_MOST = 1 / 8
 
@@ -43,7 +43,7 @@ def save_0_1(audit: mpc.Audit, path: Path) -> None:
         }
         for node in tree.subtree
     }
-    with replacing(path, "An audit") as part:
+    with replacing(path) as part:
         tree.to_netcdf(part, engine="h5netcdf", encoding=encoding)
         seal = hashlib.sha256(part.read_bytes()).hexdigest()
         with open(part, "ab") as file:
@@ -62,7 +62,7 @@ def load_0_1(path: Path) -> mpc.Audit:
         parts["curve"],
         parts["moments"],
         attrs,
-        extras={"objective": parts["objective"]},
+        saved={"objective": parts["objective"]},
     )
     _ = found.curve, found.moments
     return found

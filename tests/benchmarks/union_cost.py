@@ -16,14 +16,15 @@ import resource
 import sys
 
 import numpy as np
-from logs import overlapping_groups
-from machine import described
-from timing import least_of, report
 
 import mpc_lab as mpc
-from mpc_lab.engines.measure import choose_thresholds, insert_thresholds, measure
-from mpc_lab.engines.sources import MemorySource
+from logs import overlapping_groups
+from machine import described
+from mpc_lab.engines.memory import MemorySource
+from mpc_lab.pairing.measure import choose_thresholds, insert_thresholds, measure
 from mpc_lab.scoring import Baseline
+from mpc_lab.vocabulary import MATCHED, MIRRORED
+from timing import least_of, report
 
 MEMORY_GIB = 2.0
 
@@ -38,7 +39,7 @@ def main() -> int:
     edges, _, _ = insert_thresholds(epsilon, grid)
 
     def sweep(items: bool) -> float:
-        how = {"adjacent": False, "items": items}
+        how = {"modes": (MATCHED, MIRRORED), "items": items}
         return least_of(3, lambda: measure(source, rule, edges, **how))[0]
 
     query, union = sweep(False), sweep(True)

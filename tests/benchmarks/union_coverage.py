@@ -16,6 +16,7 @@ import sys
 from functools import partial
 
 import numpy as np
+
 from designs import study
 from repeating import bounded, error, repeat
 from simulated import covers, sums

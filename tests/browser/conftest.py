@@ -8,11 +8,12 @@ errors.
 from __future__ import annotations
 
 import pytest
-from example_log import COLUMNS, GROUPS, HOSTILE, LOAD, log
-from lab_server import CHROMIUM, own_jupyter, running_lab
-from notebook_page import NotebookPage, watch, write_notebook
 
 import mpc_lab as mpc
+from helpers.browser_log import COLUMNS, GROUPS, LOAD, log
+from helpers.hostile import HOSTILE
+from helpers.lab_server import CHROMIUM, own_jupyter, running_lab
+from helpers.notebook_page import NotebookPage, watch, write_notebook
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def server(tmp_path_factory, small):
     root = tmp_path_factory.mktemp("notebooks")
     small.save(root / "audit.nc")
     log(GROUPS).to_parquet(root / "log.parquet")
-    log(HOSTILE).to_parquet(root / "hostile.parquet")
+    log(HOSTILE[:6]).to_parquet(root / "hostile.parquet")
     with running_lab(root, own_jupyter(tmp_path_factory.mktemp("jupyter"))) as running:
         yield running
 

@@ -13,9 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lab_server import CHROMIUM, own_jupyter, running_lab
-from notebook_page import NotebookPage, write_notebook
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from playwright.sync_api import sync_playwright
+
+from helpers.lab_server import CHROMIUM, own_jupyter, running_lab
+from helpers.notebook_page import NotebookPage, write_notebook
 
 WIDTHS = (1280, 800)
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from drawn import HOSTILE, log
 
 import mpc_lab as mpc
+from helpers.hostile import COLUMNS, log
 
 
 def audited(groups, **options):
-    columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
     size = {name: options.pop(name) for name in ("queries", "items") if name in options}
-    return mpc.audit(log(groups, **size), **columns, progress=False, **options)
+    return mpc.audit(
+        log(groups, **{"queries": 150, **size}, better=()), **COLUMNS, progress=False, **options
+    )
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +36,8 @@ def audit():
 @pytest.fixture(scope="session")
 def hostile():
     """Return an audit whose groups have names that a page or an expression could obey."""
-    return audited(HOSTILE, pairing_modes=("matched", "mirrored"), threshold=0.2)
+    modes = ("matched", "mirrored")
+    return mpc.audit(log(), **COLUMNS, pairing_modes=modes, threshold=0.2, progress=False)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +45,5 @@ def empty():
     """Return an audit with a threshold that no pair of group 'rare' meets."""
     frame = log(["common", "other"])
     frame["group"][0] = "rare"
-    columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
     modes = ("matched", "mirrored")
-    return mpc.audit(frame, **columns, pairing_modes=modes, threshold=1e-4, progress=False)
+    return mpc.audit(frame, **COLUMNS, pairing_modes=modes, threshold=1e-4, progress=False)

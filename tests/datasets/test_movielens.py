@@ -262,7 +262,7 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
 
 def test_an_archive_of_something_else_is_refused(tmp_path):
     write_zip(tmp_path / "ml-1m.zip", stem="ml-10m")
-    with pytest.raises(mpc.MpcError, match=r"it has no ml-1m/ratings\.dat: download it anew"):
+    with pytest.raises(mpc.MpcError, match=r"it has no ml-1m/ratings\.dat: download it again"):
         mpc.datasets.movielens("1m", tmp_path)
 
 

@@ -96,13 +96,13 @@ def test_a_seed_gives_the_same_log_again():
 
 @pytest.mark.parametrize("queries", [0, -5, 2.5, True, "many", None])
 def test_a_bad_number_of_queries_is_one_sentence(queries):
-    with pytest.raises(mpc.MpcError, match="queries must be a whole number of at least 1, got"):
+    with pytest.raises(mpc.MpcError, match="queries must be a whole number from 1 to 100,000,000"):
         mpc.datasets.synthetic(queries=queries)
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "x"])
 def test_a_bad_seed_is_one_sentence(seed):
-    with pytest.raises(mpc.MpcError, match="seed must be a whole number of at least 0, got"):
+    with pytest.raises(mpc.MpcError, match="seed must be a whole number of at least 0; got"):
         mpc.datasets.synthetic(queries=5, seed=seed)
 
 

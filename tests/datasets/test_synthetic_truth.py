@@ -35,5 +35,5 @@ def test_it_equals_a_sum_over_a_fine_grid_of_scores(epsilon):
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.5, float("nan"), "wide", None])
 def test_a_threshold_outside_the_scores_is_one_sentence(epsilon):
-    with pytest.raises(mpc.MpcError, match="epsilon must be a number from 0 to 1"):
+    with pytest.raises(mpc.MpcError, match="epsilon must be a finite number of at least 0 and"):
         synthetic_truth(epsilon)

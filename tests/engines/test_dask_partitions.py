@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from agreeing import BOOLEANS, COLUMNS, assert_agree, random_log
 
 import mpc_lab as mpc
-from mpc_lab.engines.dtypes import settle
-from mpc_lab.engines.pieces import Spec
+from helpers.agreeing import BOOLEANS, COLUMNS, assert_agree, random_log
+from mpc_lab.engines.dask import settle
+from mpc_lab.engines.partitions import Spec
 from mpc_lab.ranking.names import column_names
 
 dask = pytest.importorskip("dask")
@@ -263,8 +263,7 @@ def test_an_error_in_the_code_that_makes_partitions_is_told():
 
 
 def test_a_file_that_vanishes_between_two_passes_is_an_error_of_ours():
-    from mpc_lab.engines.dask_calls import later
-    from mpc_lab.engines.dask_cluster import DaskCluster
+    from mpc_lab.engines.dask import DaskParts, later
 
     def gone():
         raise FileNotFoundError("7.parquet")
@@ -273,22 +272,22 @@ def test_a_file_that_vanishes_between_two_passes_is_an_error_of_ours():
         dask.config.set(scheduler="sync"),
         pytest.raises(mpc.MpcError, match=r"FileNotFoundError: 7\.parquet"),
     ):
-        DaskCluster([later(gone)()], None).collect(len, "counting")
+        DaskParts([later(gone)()], None).collect(len, "counting")
 
 
 @pytest.mark.parametrize("error", [MemoryError, ConnectionResetError, KeyboardInterrupt])
 def test_what_happens_to_the_machine_is_not_blamed_on_the_log(error):
-    from mpc_lab.engines.dask_calls import reading
+    from mpc_lab.engines.dask import reading_partitions
 
-    with pytest.raises(error, match="as it came"), reading():
+    with pytest.raises(error, match="as it came"), reading_partitions():
         raise error("as it came")
 
 
 def test_a_lost_worker_is_not_blamed_on_the_log():
     from distributed.comm import CommClosedError
 
-    from mpc_lab.engines.dask_calls import reading
+    from mpc_lab.engines.dask import reading_partitions
 
     for blamed in (Exception, OSError):
-        with pytest.raises(CommClosedError, match="lost"), reading(blamed):
+        with pytest.raises(CommClosedError, match="lost"), reading_partitions(blamed):
             raise CommClosedError("lost")

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from agreeing import BOOLEANS, COLUMNS, MODES, RULES, assert_agree, random_log
 
 import mpc_lab as mpc
+from helpers.agreeing import BOOLEANS, COLUMNS, MODES, RULES, assert_agree, random_log
 from mpc_lab.engines import limits
 
 
@@ -27,7 +27,7 @@ def both(frame, path, **how):
     return mpc.audit(frame, **how), mpc.audit(path, memory="1GB", **how)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in (1, 2, 3))])
 def test_every_rule_and_mode_agrees_with_memory(seed, tmp_path, small_chunks):
     adjust = ["holm", "romano_wolf", "fdr_bh"][seed % 3]
     how = {"scoring_rules": RULES, "pairing_modes": MODES, "adjust": adjust}
@@ -42,7 +42,9 @@ def test_every_threshold_agrees_with_memory(threshold, tmp_path, small_chunks):
     assert_agree(*both(random_log(11), tmp_path / "log.parquet", **how))
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".feather"])
+@pytest.mark.parametrize(
+    "suffix", [".csv", *(pytest.param(s, marks=pytest.mark.long) for s in (".parquet", ".feather"))]
+)
 @pytest.mark.parametrize(
     "group",
     [
@@ -127,6 +129,7 @@ def test_units_agree_with_memory(unit, tmp_path, small_chunks):
     assert_agree(*both(frame, tmp_path / "log.parquet", **how))
 
 
+@pytest.mark.long  # the matrix of all engines has some of these
 @pytest.mark.parametrize("cluster", ["union", "item", "query"])
 @pytest.mark.parametrize("item", ["item", "title"])
 def test_items_agree_with_memory(cluster, item, tmp_path, small_chunks):
@@ -134,7 +137,7 @@ def test_items_agree_with_memory(cluster, item, tmp_path, small_chunks):
     assert_agree(*both(random_log(13), tmp_path / "log.parquet", **how))
 
 
-@pytest.mark.parametrize("unit", [None, "user"])
+@pytest.mark.parametrize("unit", [pytest.param(None, marks=pytest.mark.long), "user"])
 def test_items_in_several_shares_agree_with_memory(unit, tmp_path, small_chunks, monkeypatch):
     monkeypatch.setattr(limits.Limits, "pairs_at_once", 200)
     how = {"item": "item", "unit": unit, "group": BOOLEANS, "scoring_rules": RULES}

@@ -6,10 +6,12 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from agreeing import BOOLEANS, COLUMNS, random_log
 
 import mpc_lab as mpc
-from mpc_lab.engines import duck, extras, limits, opening, spool
+from helpers.agreeing import BOOLEANS, COLUMNS, random_log
+from mpc_lab.engines import limits, opening
+from mpc_lab.engines.duckdb import DuckLog
+from mpc_lab.engines.duckdb.chunks import Spool
 
 
 def in_memory(frame, **how):
@@ -139,7 +141,7 @@ def test_files_too_large_for_memory_are_walked(tmp_path, monkeypatch):
     random_log(1).to_csv(path, index=False)
     monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
     monkeypatch.setattr(opening, "as_limits", lambda memory: limits.Limits(0))
-    monkeypatch.setattr(duck.DuckLog, "__init__", stop)
+    monkeypatch.setattr(DuckLog, "__init__", stop)
     with pytest.raises(KeyboardInterrupt):
         mpc.audit(path, **COLUMNS, group=BOOLEANS)
 
@@ -190,7 +192,7 @@ def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(spool.Spool, "_write", full)
+        patch.setattr(Spool, "_write", full)
         assert "give spill= with more room" in in_files(random_log(1), tmp_path)
     monkeypatch.setattr("pyarrow.ipc.new_file", full)
     assert "give spill= with more room" in in_files(random_log(1), tmp_path)
@@ -199,7 +201,7 @@ def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "log.parquet"
     random_log(1).to_parquet(path)
-    monkeypatch.setattr(spool.Spool, "append", stop)
+    monkeypatch.setattr(Spool, "append", stop)
     with pytest.raises(KeyboardInterrupt):
         walked_audit(path, spill=tmp_path)
     assert os.listdir(tmp_path) == ["log.parquet"]
@@ -232,7 +234,7 @@ def test_a_folder_for_spilling_must_exist(tmp_path):
 
 
 def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(limits, "find_spec", lambda name: None)
     assert 'pip install "mpc-lab[duckdb]"' in in_files(random_log(1), tmp_path)
 
 
@@ -241,6 +243,13 @@ def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
     (tmp_path / "1.parquet").symlink_to(tmp_path / "gone.parquet")
     with pytest.raises(mpc.MpcError, match=r"1\.parquet' is a link to a file that does not exist"):
         mpc.audit(str(tmp_path / "*.parquet"), **COLUMNS, group=BOOLEANS)
+
+
+@pytest.fixture(scope="module")
+def long_csv():
+    """Return the text of more rows than one look at a file takes in."""
+    frame = random_log(20)
+    return pd.concat([frame] * (60_000 // len(frame) + 1))[:60_000].to_csv(index=False)
 
 
 @pytest.mark.parametrize("memory", [None, "1GB"])
@@ -252,12 +261,8 @@ def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
         ('"1,2\n', "the quote that opens in the row of line 60,002 is never closed"),
     ],
 )
-def test_a_broken_line_of_a_csv_is_told_with_its_file(memory, line, said, tmp_path):
-    frame = random_log(20)
-    long = pd.concat([frame] * (60_000 // len(frame) + 1))[:60_000]
-    for number in range(3):
-        long.to_csv(tmp_path / f"{number}.csv", index=False)
-    with open(tmp_path / "2.csv", "a", encoding="utf-8") as file:
-        file.write(line)
+def test_a_broken_line_of_a_csv_is_told_with_its_file(memory, line, said, tmp_path, long_csv):
+    random_log(20).to_csv(tmp_path / "0.csv", index=False)
+    (tmp_path / "2.csv").write_text(long_csv + line, "utf-8")
     with pytest.raises(mpc.MpcError, match=rf"2\.csv' cannot be read: {said}"):
         mpc.audit(str(tmp_path / "*.csv"), **COLUMNS, group=BOOLEANS, memory=memory)

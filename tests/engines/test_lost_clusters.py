@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 import mpc_lab as mpc
-from mpc_lab.engines.lost_clusters import reaching_dask, reaching_spark
+from mpc_lab.engines.dask import reaching_dask
+from mpc_lab.engines.spark import reaching_spark
+
+TESTS = Path(__file__).parents[1]
 
 # Each cluster lives in a process of its own, so that those of other tests survive.
 DEAD_SPARK = """
 import os, signal, sys, threading
 os.environ["PYSPARK_PYTHON"] = sys.executable
-from agreeing import BOOLEANS, COLUMNS, random_log
+from helpers.agreeing import BOOLEANS, COLUMNS, random_log
 from pyspark.sql import SparkSession
 import mpc_lab as mpc
-from mpc_lab.engines import spark_cluster
+from mpc_lab.engines import spark
 
 session = (
     SparkSession.builder.master("local[1]")
@@ -38,7 +41,7 @@ def kill():
     os.kill(session.sparkContext._gateway.proc.pid, signal.SIGKILL)
     session.sparkContext._gateway.proc.wait()
 
-collected = spark_cluster._collected
+collected = spark._collect
 calls = []
 
 def collected_until_killed(answers):
@@ -53,7 +56,7 @@ if sys.argv[1] == "before":
 elif sys.argv[1] == "stopped":
     session.stop()
 else:
-    spark_cluster._collected = collected_until_killed
+    spark._collect = collected_until_killed
 try:
     mpc.audit(rows, **COLUMNS, group=BOOLEANS, progress=False)
 except mpc.MpcError as error:
@@ -62,7 +65,7 @@ except mpc.MpcError as error:
 
 DEAD_DASK = """
 import os, signal, sys, time
-from agreeing import BOOLEANS, COLUMNS, random_log
+from helpers.agreeing import BOOLEANS, COLUMNS, random_log
 import mpc_lab as mpc
 
 def die_on_a_worker(frame, parent):
@@ -108,7 +111,7 @@ if __name__ == "__main__":
 def last_words(script, how, tmp_path):
     """Run a script beside the helpers of these tests, and return what it said and its errors."""
     path = tmp_path / "lost.py"
-    path.write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{script}")
+    path.write_text(f"import sys\nsys.path.insert(0, {str(TESTS)!r})\n{script}")
     result = subprocess.run(
         [sys.executable, str(path), how], capture_output=True, text=True, timeout=120, check=False
     )

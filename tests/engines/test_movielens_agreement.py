@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from agreeing import assert_agree
 
 import mpc_lab as mpc
+from helpers.agreeing import assert_agree
 
 pytestmark = pytest.mark.needs_data
 HOW = {"scoring_rules": ["baseline", "boosted"], "groups": ["Action", "Documentary", "Drama"]}

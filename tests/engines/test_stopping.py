@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 import mpc_lab as mpc
+from mpc_lab.engines.duckdb.chunks import spill_folder
 from mpc_lab.engines.memory import MemoryWalk
-from mpc_lab.engines.spool import spill_folder
-from mpc_lab.pairing.compiling import kernel
+from mpc_lab.pairing.kernels import FEW_ROWS, finished, interruptible, kernel, stop_flag, stopped_by
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.stopping import FEW_ROWS, finished, interruptible, stop_flag, stopped_by
 
 STEPS = 10_000_000  # some ten seconds
 
@@ -89,7 +88,7 @@ def test_a_signal_that_comes_before_the_wait_is_seen_soon(monkeypatch):
             raise KeyboardInterrupt
         return wait([], timeout=0)._replace(done=set())
 
-    monkeypatch.setattr("mpc_lab.pairing.stopping.wait", unseen)
+    monkeypatch.setattr("mpc_lab.pairing.kernels.wait", unseen)
     with pytest.raises(KeyboardInterrupt):
         interruptible(FEW_ROWS, spin_until_stopped)
     assert sum(waits) < 1
@@ -147,7 +146,7 @@ def test_a_long_list_gives_up_once_it_is_told(monkeypatch):
     rng = np.random.default_rng(0)
     frame = {"q": np.zeros(n), "s": rng.random(n), "y": rng.random(n), "g": rng.random(n) < 0.5}
     ranking = mpc.Ranking(frame, query="q", score="s", outcome="y", group=["g"])
-    monkeypatch.setattr("mpc_lab.pairing.gather.stop_flag", lambda: np.ones(1, dtype=np.uint8))
+    monkeypatch.setattr("mpc_lab.pairing.sweep.stop_flag", lambda: np.ones(1, dtype=np.uint8))
     found = mpc.audit(ranking, threshold=0.5, epsilon=[0.5], progress=False)
     assert found.headline.n_pairs.item() == 0
 
@@ -177,14 +176,13 @@ BIG = 60_000_000  # rows; some ten seconds
     [
         lambda database, rows: list(database.batches(rows).__enter__()),
         lambda database, rows: database.rows(f"SELECT max(place) FROM ({rows})"),
-        lambda database, rows: database.table(f"SELECT * FROM ({rows}) LIMIT 1 OFFSET 50000000"),
         lambda database, rows: database.do(f"CREATE TEMP TABLE sorted AS {rows}"),
     ],
-    ids=["batches", "rows", "table", "do"],
+    ids=["batches", "rows", "do"],
 )
 def test_a_database_is_left_while_it_sorts(tmp_path, ask):
     pytest.importorskip("duckdb")
-    from mpc_lab.engines.duck_database import connect
+    from mpc_lab.engines.duckdb.database import connect
     from mpc_lab.engines.limits import as_limits
 
     rows = f"SELECT row_number() OVER (ORDER BY hash(i)) AS place, i FROM range({BIG}) t(i)"
@@ -232,7 +230,7 @@ class Late(Exception):
 
 def test_a_database_is_left_for_other_signals_too(tmp_path):
     pytest.importorskip("duckdb")
-    from mpc_lab.engines.duck_database import connect
+    from mpc_lab.engines.duckdb.database import connect
     from mpc_lab.engines.limits import as_limits
 
     def late(*_):

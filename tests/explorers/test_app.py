@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -72,6 +73,12 @@ def test_the_address_is_printed_once_it_answers(log, started, capsys):
     serve(log, columns=COLUMNS, open_browser=False)
     app = started["app"]
     assert f"http://127.0.0.1:{app.port}/?token={app.token}" in capsys.readouterr().out
+
+
+def test_voila_does_not_keep_the_signal_to_end(log, started):
+    before = signal.getsignal(signal.SIGTERM)
+    serve(log, columns=COLUMNS, open_browser=False)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_what_was_prepared_is_left_neither_on_the_disk_nor_in_the_environment(log, started):

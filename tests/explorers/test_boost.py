@@ -8,21 +8,14 @@ import math
 import numpy as np
 import pytest
 import traitlets
-from audits import (
-    COLUMNS,
-    HOSTILE,
-    example_audit,
-    hostile_audit,
-    log,
-    small_audit,
-    without_rows,
-)
 
 import mpc_lab as mpc
+from helpers.explorer_audits import example_audit, hostile_audit, small_audit, without_rows
+from helpers.hostile import COLUMNS, HOSTILE, log
+from mpc_lab.comparators.base import Case
 from mpc_lab.comparators.calibration import calibration_gap
 from mpc_lab.explorers import BoostExplorer
-from mpc_lab.explorers.boost import _nice
-from mpc_lab.explorers.boosted import Boosted
+from mpc_lab.explorers.boost import BoostedGroup, _nice
 
 audit = pytest.fixture(scope="module")(example_audit)
 
@@ -45,7 +38,8 @@ def test_calibration_and_places_are_those_of_the_boosted_scores(audit):
     found = BoostExplorer(audit, group="1", alpha=0.05).selection.isel(alpha=0)
     ranking = audit.ranking
     scores = ranking.score + 0.05 * ranking.member("1")
-    assert float(found["calibration_gap"]) == calibration_gap(ranking, "1", scores=scores).estimate
+    case = Case(ranking, "1", scores=scores)
+    assert float(found["calibration_gap"]) == calibration_gap(case)[0].estimate
     orders = [np.lexsort((-one, ranking.query_code)) for one in (ranking.score, scores)]
     another = orders[0] != orders[1]
     queries = ranking.query_code[orders[0]]
@@ -69,9 +63,9 @@ def test_the_selection_holds_every_boost_that_was_tried(audit):
 
 def test_a_move_sends_the_mark_alone(audit):
     explorer = shown(audit, group="1")
-    chart = explorer._chart
+    chart = explorer.controls["chart"]
     spec, data = chart._spec, dict(chart._data)
-    explorer._slider.value = 0.02
+    explorer.controls["alpha"].value = 0.02
     assert explorer.alpha == 0.02
     assert chart._spec == spec
     changed = [name for name in chart._data if chart._data[name] != data[name]]
@@ -81,14 +75,14 @@ def test_a_move_sends_the_mark_alone(audit):
 
 def test_a_group_is_prepared_once_for_all_its_boosts(audit, monkeypatch):
     explorer = shown(audit, group="1")
-    monkeypatch.setattr(Boosted, "__init__", lambda *_: pytest.fail("prepared anew"))
+    monkeypatch.setattr(BoostedGroup, "__init__", lambda *_: pytest.fail("prepared anew"))
     explorer.alpha = 0.03
     assert explorer.error == ""
 
 
 def test_another_threshold_sorts_no_rows_again(audit, monkeypatch):
     explorer = shown(audit, group="1")
-    monkeypatch.setattr("mpc_lab.explorers.boosted.Boosts", lambda *_: pytest.fail("sorted anew"))
+    monkeypatch.setattr("mpc_lab.explorers.boost.Boosts", lambda *_: pytest.fail("sorted anew"))
     explorer.epsilon = 0.02
     assert explorer.error == ""
     assert explorer.selection.attrs["epsilon"] == 0.02
@@ -96,35 +90,35 @@ def test_another_threshold_sorts_no_rows_again(audit, monkeypatch):
 
 def test_the_buttons_go_to_the_crossing_and_back(audit):
     explorer = shown(audit, group="1")
-    assert explorer._none.disabled
-    explorer._star.click()
+    assert explorer.controls["no_boost"].disabled
+    explorer.controls["to_star"].click()
     assert explorer.alpha == explorer._boosted().fair.alpha != 0
-    assert explorer._star.disabled
-    explorer._none.click()
+    assert explorer.controls["to_star"].disabled
+    explorer.controls["no_boost"].click()
     assert explorer.alpha == 0
 
 
 def test_a_page_that_rounds_the_slider_does_not_move_the_boost(audit):
     explorer = shown(audit, group="1")
-    explorer._star.click()
-    star, step = explorer.alpha, explorer._slider.step
-    explorer._slider.value = round(star / step) * step
+    explorer.controls["to_star"].click()
+    star, step = explorer.alpha, explorer.controls["alpha"].step
+    explorer.controls["alpha"].value = round(star / step) * step
     assert explorer.alpha == star
-    explorer._slider.value = (round(star / step) + 1) * step
+    explorer.controls["alpha"].value = (round(star / step) + 1) * step
     assert explorer.alpha == (round(star / step) + 1) * step
 
 
 def test_the_slider_reaches_over_the_spread_of_the_scores(audit):
     explorer = shown(audit, group="1")
     spread = float(np.std(audit.ranking.score))
-    assert explorer._slider.max >= spread
-    assert explorer._slider.min == -explorer._slider.max
+    assert explorer.controls["alpha"].max >= spread
+    assert explorer.controls["alpha"].min == -explorer.controls["alpha"].max
 
 
 def test_without_rows_the_panel_says_how_to_give_them(audit):
     explorer = shown(without_rows(audit))
     assert "mpc.load" in explorer.error
-    assert "Traceback" not in explorer._box.value
+    assert "Traceback" not in explorer.controls["error"].value
 
 
 @pytest.mark.parametrize("one", ["query", "unit"])
@@ -148,7 +142,7 @@ def test_every_group_of_strange_name_can_be_boosted():
     audit = hostile_audit()
     explorer = shown(audit, group=HOSTILE[0])
     assert explorer.error == ""
-    assert "<script>" not in explorer._words.value
+    assert "<script>" not in explorer.controls["sentence"].value
     assert all(BoostExplorer(audit, group=group).selection.sizes for group in audit.groups)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import traitlets
 import xarray as xr
-from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
 
+from helpers.explorer_audits import example_audit, hostile_audit, small_audit, without_rows
+from helpers.hostile import HOSTILE
 from mpc_lab.explorers.calibration import CalibrationExplorer
 
 
@@ -23,22 +24,22 @@ def test_the_curves_of_the_group_are_handed_back(explorer):
 
 
 def test_the_title_states_the_finding_of_the_group(explorer):
-    first = explorer._chart.title
+    first = explorer.controls["chart"].title
     assert "'1'" in first
     explorer.group = "2"
-    assert "'2'" in explorer._chart.title
+    assert "'2'" in explorer.controls["chart"].title
 
 
 def test_by_segment_gives_a_panel_and_curves_for_each(explorer):
-    explorer._segment.value = True
+    explorer.controls["by_segment"].value = True
     assert explorer.by_segment
     assert explorer.selection["segment"].values.tolist() == ["u", "v"]
-    assert any("Gap by segment" in line for line in explorer._chart.subtitle)
+    assert any("Gap by segment" in line for line in explorer.controls["chart"].subtitle)
     assert explorer.error == ""
 
 
 def test_the_number_of_bins_is_a_control(explorer):
-    explorer._bins.value = 5
+    explorer.controls["bins"].value = 5
     assert explorer.selection.sizes["bin"] == 5
 
 
@@ -52,7 +53,7 @@ def test_the_threshold_changes_nothing_and_draws_nothing(explorer):
 def test_without_segments_the_box_is_disabled_and_says_why():
     explorer = CalibrationExplorer(small_audit())
     _ = explorer.widget
-    assert explorer._segment.disabled
+    assert explorer.controls["by_segment"].disabled
     with pytest.raises(traitlets.TraitError, match="needs segments of queries"):
         explorer.by_segment = True
     assert explorer.by_segment is False
@@ -68,4 +69,4 @@ def test_strange_names_are_drawn():
     explorer = CalibrationExplorer(hostile_audit(), group=HOSTILE[0])
     _ = explorer.widget
     assert explorer.error == ""
-    assert "<script>" in explorer._chart.title
+    assert "<script>" in explorer.controls["chart"].title

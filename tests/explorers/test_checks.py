@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import traitlets
 import xarray as xr
-from audits import COLUMNS, HOSTILE, bare_audit, example_audit, hostile_audit, log, without_rows
 
 import mpc_lab as mpc
+from helpers.explorer_audits import bare_audit, example_audit, hostile_audit, without_rows
+from helpers.hostile import COLUMNS, HOSTILE, log
 from mpc_lab.explorers.checks import CHECKS, ChecksExplorer, comparable_columns
 
 LONG = [name for name, check in CHECKS.items() if check.long]
@@ -39,7 +40,7 @@ def rich():
 def test_a_quick_check_is_drawn_at_once(explorer, check):
     explorer.check = check
     assert explorer.error == ""
-    assert explorer._run.layout.display == "none"
+    assert explorer.controls["run"].layout.display == "none"
     assert explorer.selection is not None
     assert explorer.run().identical(explorer.selection)
 
@@ -48,19 +49,25 @@ def test_a_quick_check_is_drawn_at_once(explorer, check):
 def test_a_long_check_waits_for_its_button(explorer, check):
     explorer.check = check
     assert explorer.selection is None
-    assert (explorer._run.layout.display, explorer._chart.layout.display) == ("", "none")
-    explorer._run.click()
+    assert (explorer.controls["run"].layout.display, explorer.controls["chart"].layout.display) == (
+        "",
+        "none",
+    )
+    explorer.controls["run"].click()
     assert explorer.error == ""
     assert explorer.selection is not None
-    assert (explorer._run.layout.display, explorer._chart.layout.display) == ("none", "")
+    assert (explorer.controls["run"].layout.display, explorer.controls["chart"].layout.display) == (
+        "none",
+        "",
+    )
 
 
 def test_each_check_has_its_own_chart(explorer):
     titles = set()
     for check in CHECKS:
         explorer.check = check
-        explorer._run.click()
-        titles.add(explorer._chart.title)
+        explorer.controls["run"].click()
+        titles.add(explorer.controls["chart"].title)
     assert len(titles) == len(CHECKS)
 
 
@@ -102,9 +109,9 @@ def test_what_goes_wrong_behind_the_button_is_shown(explorer, monkeypatch):
 
     monkeypatch.setattr(mpc.Audit, "limit", fails)
     explorer.check = "density"
-    explorer._run.click()
+    explorer.controls["run"].click()
     assert explorer.error == "no luck"
-    assert not explorer._run.disabled
+    assert not explorer.controls["run"].disabled
 
 
 def test_columns_that_vary_inside_queries_can_be_compared(rich):
@@ -118,7 +125,7 @@ def test_columns_that_vary_inside_queries_can_be_compared(rich):
 def test_columns_are_chosen_in_the_list(rich):
     explorer = ChecksExplorer(rich, check="balance")
     _ = explorer.widget
-    explorer._columns.value = ("price",)
+    explorer.controls["covariates"].value = ("price",)
     assert explorer.covariates == ("price",)
     assert explorer.run()["covariate"].values.tolist() == ["position", "price"]
     with pytest.raises(traitlets.TraitError, match=r"no column 'pric'.*'price'"):
@@ -127,16 +134,16 @@ def test_columns_are_chosen_in_the_list(rich):
 
 def test_without_other_columns_the_list_is_hidden_and_the_reason_said(explorer):
     explorer.check = "balance"
-    assert explorer._columns.layout.display == "none"
-    assert "no other column" in explorer._why.text
+    assert explorer.controls["covariates"].layout.display == "none"
+    assert "no other column" in explorer.controls["note"].text
 
 
 def test_the_number_of_placebos_can_be_chosen(explorer):
     explorer.check = "placebo"
-    explorer._many.value = 50
+    explorer.controls["permutations"].value = 50
     assert explorer.permutations == 50
     explorer.permutations = 77
-    assert (explorer._many.value, explorer.permutations) == (77, 77)
+    assert (explorer.controls["permutations"].value, explorer.permutations) == (77, 77)
 
 
 @pytest.mark.parametrize("check", LONG)
@@ -158,5 +165,5 @@ def test_strange_names_and_a_group_without_pairs_are_drawn(check):
     for audit, group in ((hostile_audit(), HOSTILE[0]), (bare_audit(), "rare")):
         explorer = ChecksExplorer(audit, group=group, check=check, permutations=3)
         _ = explorer.widget
-        explorer._run.click()
+        explorer.controls["run"].click()
         assert explorer.error == ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import traitlets
-from audits import bare_audit, example_audit, small_audit
 
 import mpc_lab as mpc
+from helpers.explorer_audits import bare_audit, example_audit, small_audit
 from mpc_lab.explorers import EpsilonExplorer
 from mpc_lab.inference.power import mde
 
@@ -23,11 +23,11 @@ def shown(audit, **start):
 
 def test_a_move_of_the_threshold_sets_a_mark_and_leaves_the_drawing(audit):
     explorer = shown(audit, group="1")
-    before = explorer._chart._spec, explorer._chart._data
+    before = explorer.controls["chart"]._spec, explorer.controls["chart"]._data
     explorer.epsilon = explorer.state.epsilons[3]
-    assert (explorer._chart._spec, explorer._chart._data) == before
-    assert explorer._chart._params["at"] == explorer.state.epsilons[3]
-    assert f"At ε = {explorer.epsilon:.3g}" in explorer._words.text
+    assert (explorer.controls["chart"]._spec, explorer.controls["chart"]._data) == before
+    assert explorer.controls["chart"]._params["at"] == explorer.state.epsilons[3]
+    assert f"At ε = {explorer.epsilon:.3g}" in explorer.controls["sentence"].text
 
 
 def test_the_numbers_are_those_of_the_curve_at_the_threshold(audit):
@@ -53,20 +53,27 @@ def test_without_a_brush_the_selection_at_the_headlines_threshold_is_the_headlin
 def test_a_brush_on_the_chart_selects_the_curve_inside_it(audit):
     explorer = shown(audit, group="1")
     grid = audit.curve["epsilon"].values
-    explorer._chart.picked = {"brush": {"epsilon": [float(grid[2]), float(grid[5])]}}
+    explorer.controls["chart"].picked = {"brush": {"epsilon": [float(grid[2]), float(grid[5])]}}
     assert explorer.selection["epsilon"].values.tolist() == grid[2:6].tolist()
-    assert "4 thresholds" in explorer._range.text
-    explorer._chart.picked = {"brush": {}}
+    assert "4 thresholds" in explorer.controls["range_note"].text
+    explorer.controls["chart"].picked = {"brush": {}}
     assert explorer.brush == ()
     assert explorer.selection.sizes == {}
 
 
 def test_a_range_set_by_code_is_shaded_and_one_dragged_on_the_page_is_not_shaded_twice(audit):
     explorer = shown(audit, group="1", brush=(0.01, 0.1))
-    assert (explorer._chart._params["low"], explorer._chart._params["high"]) == (0.01, 0.1)
-    explorer._chart.picked = {"brush": {"epsilon": [0.02, 0.2]}}
+    assert (
+        explorer.controls["chart"]._params["low"],
+        explorer.controls["chart"]._params["high"],
+    ) == (0.01, 0.1)
+    explorer.controls["chart"].picked = {"brush": {"epsilon": [0.02, 0.2]}}
     assert explorer.brush == (0.02, 0.2)
-    assert explorer._chart._params["low"] == explorer._chart._params["high"] == -1
+    assert (
+        explorer.controls["chart"]._params["low"]
+        == explorer.controls["chart"]._params["high"]
+        == -1
+    )
 
 
 def test_a_brush_between_two_thresholds_holds_none(audit):
@@ -74,7 +81,7 @@ def test_a_brush_between_two_thresholds_holds_none(audit):
     low, high = audit.curve["epsilon"].values[4:6]
     explorer.brush = (low + (high - low) / 3, low + (high - low) / 2)
     assert explorer.selection.sizes["epsilon"] == 0
-    assert "no threshold" in explorer._range.text
+    assert "no threshold" in explorer.controls["range_note"].text
 
 
 @pytest.mark.parametrize("ends", [(0.1,), (0.1, np.nan), (0, 1, 2)])
@@ -85,17 +92,17 @@ def test_a_brush_has_two_finite_ends(audit, ends):
 
 def test_the_button_goes_to_the_headlines_threshold_and_is_off_there(audit):
     explorer = shown(audit, group="1")
-    assert explorer._own.disabled
+    assert explorer.controls["to_headline"].disabled
     explorer.epsilon = explorer.state.epsilons[0]
-    assert not explorer._own.disabled
-    explorer._own.click()
+    assert not explorer.controls["to_headline"].disabled
+    explorer.controls["to_headline"].click()
     assert explorer.epsilon == explorer.state.own_epsilon
 
 
 def test_a_group_without_pairs_says_so():
     explorer = shown(bare_audit(), group="rare")
-    assert "has no matched pairs" in explorer._words.text
-    assert explorer._own.disabled
+    assert "has no matched pairs" in explorer.controls["sentence"].text
+    assert explorer.controls["to_headline"].disabled
 
 
 def test_a_threshold_beside_the_grid_reads_the_one_below(audit):
@@ -113,8 +120,8 @@ def fresh_audit():
 
 def test_a_tab_makes_the_curve_of_its_cell_and_no_other():
     audit, asked = fresh_audit(), []
-    make = audit.curve_part
-    audit.curve_part = lambda *cell: asked.append(cell) or make(*cell)
+    make = audit._curve_part
+    audit._curve_part = lambda *cell: asked.append(cell) or make(*cell)
     explorer = shown(audit, group="1")
     explorer.epsilon = explorer.state.epsilons[0]
     explorer.group = "2"
@@ -124,15 +131,20 @@ def test_a_tab_makes_the_curve_of_its_cell_and_no_other():
 
 def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
     audit, said = fresh_audit(), []
-    make = audit.curve_part
+    make = audit._curve_part
     explorer = shown(audit, group="1")
 
     def listened(*cell):
-        said.append((explorer._words.text, "mpc-stale" in explorer._facts._dom_classes))
+        said.append(
+            (
+                explorer.controls["sentence"].text,
+                "mpc-stale" in explorer.controls["numbers"]._dom_classes,
+            )
+        )
         return make(*cell)
 
-    audit.curve_part = listened
+    audit._curve_part = listened
     explorer.group = "2"
     assert said[0] == ("Computing the curve of group '2' …", True)
-    assert "Computing" not in explorer._words.text
-    assert "mpc-stale" not in explorer._facts._dom_classes
+    assert "Computing" not in explorer.controls["sentence"].text
+    assert "mpc-stale" not in explorer.controls["numbers"]._dom_classes

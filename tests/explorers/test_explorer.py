@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import traitlets
-from audits import example_audit, small_audit
 
+from helpers.explorer_audits import example_audit, small_audit
 from mpc_lab.errors import MpcError
 from mpc_lab.explorers import AuditState, Explorer
 
@@ -112,19 +112,23 @@ def test_an_error_is_shown_with_its_traceback_and_cleared_by_the_next_success(au
     tab = Tab(audit, fail=KeyError("<b>boom</b>"))
     _ = tab.widget
     assert "boom" in tab.error
-    assert 'role="alert"' in tab._box.value
-    assert "&lt;b&gt;boom" in tab._box.value
-    assert "<b>" not in tab._box.value
-    assert "Traceback" in tab._box.value
+    assert 'role="alert"' in tab.controls["error"].value
+    assert "&lt;b&gt;boom" in tab.controls["error"].value
+    assert "<b>" not in tab.controls["error"].value
+    assert "Traceback" in tab.controls["error"].value
     tab.fail = None
-    assert (tab.error, tab._box.value, tab._box.layout.display) == ("", "", "none")
+    assert (tab.error, tab.controls["error"].value, tab.controls["error"].layout.display) == (
+        "",
+        "",
+        "none",
+    )
 
 
 def test_the_sentence_of_our_own_errors_stands_alone(audit):
     tab = Tab(audit, fail=MpcError("Give more rows."))
     _ = tab.widget
-    assert "Give more rows." in tab._box.value
-    assert "Traceback" not in tab._box.value
+    assert "Give more rows." in tab.controls["error"].value
+    assert "Traceback" not in tab.controls["error"].value
 
 
 def test_an_error_in_one_tab_leaves_the_other_alone(audit):

@@ -6,11 +6,12 @@ import json
 
 import pandas as pd
 import pytest
-from audits import HOSTILE, example_audit, hostile_audit
 
+from helpers.explorer_audits import example_audit, hostile_audit
+from helpers.hostile import HOSTILE
 from mpc_lab import charts
-from mpc_lab.explorers.library import kept_script, send_library
-from mpc_lab.explorers.live_chart import LiveChart, structure
+from mpc_lab.explorers.live_chart import LiveChart, send_library, structure
+from mpc_lab.html import chart_library
 
 audit = pytest.fixture(scope="module")(example_audit)
 
@@ -111,24 +112,24 @@ def test_the_library_is_one_for_all_charts():
 
 
 def test_the_library_is_made_once_and_kept(tmp_path, monkeypatch):
-    made = kept_script(tmp_path / "new")
-    assert "__mpcLabVega" in made
+    made = chart_library("announce()", tmp_path / "new")
+    assert "announce()" in made
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: pytest.fail("made again"))
-    assert kept_script(tmp_path / "new") == made
+    assert chart_library("announce()", tmp_path / "new") == made
 
 
 def test_a_library_that_was_cut_short_is_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "whole")
-    kept_script(tmp_path)
+    chart_library("announce()", tmp_path)
     (file,) = tmp_path.iterdir()
     file.write_text("who", "utf-8")
-    assert kept_script(tmp_path) == "whole"
+    assert chart_library("announce()", tmp_path) == "whole"
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _: "whole")
     (tmp_path / "file").write_text("", "utf-8")
-    assert kept_script(tmp_path / "file" / "below") == "whole"
+    assert chart_library("announce()", tmp_path / "file" / "below") == "whole"
 
 
 def test_names_from_data_are_in_the_data_alone():

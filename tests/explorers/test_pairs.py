@@ -8,13 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import traitlets
-from audits import COLUMNS, HOSTILE, bare_audit, example_audit, hostile_audit, log, without_rows
 
 import mpc_lab as mpc
-from mpc_lab.explorers import listed_pairs
+from helpers.explorer_audits import bare_audit, example_audit, hostile_audit, without_rows
+from helpers.hostile import COLUMNS, HOSTILE, log
 from mpc_lab.explorers import pairs as tab
-from mpc_lab.explorers.listed_pairs import GROUP_ITEM, OTHER_ITEM, PairBook, around_pair
-from mpc_lab.explorers.pairs import PairsExplorer, count_words
+from mpc_lab.explorers.pairs import (
+    GROUP_ITEM,
+    OTHER_ITEM,
+    PairBook,
+    PairsExplorer,
+    around_pair,
+    count_words,
+)
 
 
 @pytest.fixture
@@ -40,17 +46,17 @@ def test_pairs_under_another_rule_have_its_scores():
 
 @pytest.mark.parametrize("mode", ["matched", "mirrored"])
 def test_of_too_many_pairs_the_closest_are_listed(monkeypatch, mode):
-    monkeypatch.setattr(listed_pairs, "MOST_SEARCHED", 50)
+    monkeypatch.setattr(tab, "MOST_SEARCHED", 50)
     book = PairBook(example_audit(), "1", "baseline", mode, 0.05)
     every = example_audit().pairs("1", pairing_mode=mode, epsilon=0.05)
     assert (book.searched, book.total) == (50, len(every))
-    np.testing.assert_array_equal(book.gap, every["gap"][:50])
+    np.testing.assert_array_equal(book.distance, every["distance"][:50])
 
 
 def test_a_range_of_gaps_keeps_the_pairs_inside_it(explorer):
-    explorer.gap_low, explorer.gap_high = 0.01, 0.02
+    explorer.distance_low, explorer.distance_high = 0.01, 0.02
     every = example_audit().pairs("1", epsilon=0.05)
-    wanted = every[every["gap"].between(0.01, 0.02)].reset_index(drop=True)
+    wanted = every[every["distance"].between(0.01, 0.02)].reset_index(drop=True)
     pd.testing.assert_frame_equal(explorer.shown, wanted[: tab.MOST_SHOWN])
     assert explorer.found == len(wanted)
 
@@ -137,7 +143,7 @@ def test_of_a_long_list_the_places_around_both_items_are_shown():
 def test_another_cell_forgets_the_chosen_pair(explorer):
     explorer.pair = 2
     explorer.group = "2"
-    assert explorer.shown["gap"].is_monotonic_increasing
+    assert explorer.shown["distance"].is_monotonic_increasing
     assert explorer.pair == -1
 
 
@@ -148,11 +154,11 @@ def test_a_pair_that_is_not_shown_cannot_be_chosen(explorer):
 
 def test_a_row_of_the_table_chooses_its_pair_and_the_buttons_step(explorer):
     _ = explorer.widget
-    explorer._table.selected_rows = [4]
+    explorer.controls["table"].selected_rows = [4]
     assert explorer.pair == 4
-    explorer._next.click()
-    assert (explorer.pair, explorer._table.selected_rows) == (5, [5])
-    explorer._previous.click()
+    explorer.controls["next"].click()
+    assert (explorer.pair, explorer.controls["table"].selected_rows) == (5, [5])
+    explorer.controls["previous"].click()
     assert explorer.pair == 4
     assert explorer.error == ""
 
@@ -161,16 +167,16 @@ def test_a_chosen_pair_survives_another_drawing(explorer):
     explorer.pair = 3
     explorer.redraw()
     explorer.redraw()
-    assert (explorer.pair, explorer._table.selected_rows) == (3, [3])
+    assert (explorer.pair, explorer.controls["table"].selected_rows) == (3, [3])
 
 
 def test_the_slider_follows_the_threshold_and_bounds_nothing_at_its_end(explorer):
     _ = explorer.widget
-    assert explorer._range.value == (0.0, 0.05)
-    explorer._range.value = (0.01, 0.05)
-    assert (explorer.gap_low, explorer.gap_high) == (0.01, math.inf)
+    assert explorer.controls["distance"].value == (0.0, 0.05)
+    explorer.controls["distance"].value = (0.01, 0.05)
+    assert (explorer.distance_low, explorer.distance_high) == (0.01, math.inf)
     explorer.epsilon = explorer.state.epsilons[-1]
-    assert explorer._range.value == (0.01, pytest.approx(explorer.epsilon))
+    assert explorer.controls["distance"].value == (0.01, pytest.approx(explorer.epsilon))
 
 
 def test_names_from_data_are_text_in_the_list_and_the_table():
@@ -181,18 +187,18 @@ def test_names_from_data_are_text_in_the_list_and_the_table():
     explorer = PairsExplorer(audit, group=HOSTILE[0])
     _ = explorer.widget
     explorer.pair = 0
-    html = explorer._list.value
+    html = explorer.controls["ranked_list"].value
     assert "<img" not in html
     assert "<b>" not in html
     assert "&lt;script&gt;" in html
-    assert "<img" not in str(explorer._table._dt_args)
+    assert "<img" not in str(explorer.controls["table"]._dt_args)
 
 
 def test_a_table_names_its_options_with_every_change(explorer):
     _ = explorer.widget
-    before = {**explorer._table._dt_args, "data_json": "", "columnDefs": ""}
-    explorer.gap_high = 0.02
-    after = {**explorer._table._dt_args, "data_json": "", "columnDefs": ""}
+    before = {**explorer.controls["table"]._dt_args, "data_json": "", "columnDefs": ""}
+    explorer.distance_high = 0.02
+    after = {**explorer.controls["table"]._dt_args, "data_json": "", "columnDefs": ""}
     assert {**before, "filtered_row_count": 0} == {**after, "filtered_row_count": 0}
 
 
@@ -206,22 +212,22 @@ def test_a_group_without_pairs_says_so():
     explorer = PairsExplorer(bare_audit(), group="rare")
     _ = explorer.widget
     assert explorer.error == ""
-    assert explorer._count.text.startswith("There is no pair")
-    assert explorer._range.disabled
+    assert explorer.controls["count"].text.startswith("There is no pair")
+    assert explorer.controls["distance"].disabled
     assert explorer.selection.empty
 
 
 def test_without_pairs_no_numbers_stand_on_a_slider():
     explorer = PairsExplorer(bare_audit(), group="rare")
     _ = explorer.widget
-    assert explorer._range.layout.display == "none"
-    assert explorer._text.disabled
-    assert explorer._reason.text == "There are no pairs to filter."
+    assert explorer.controls["distance"].layout.display == "none"
+    assert explorer.controls["query_text"].disabled
+    assert explorer.controls["note"].text == "There are no pairs to filter."
     explorer.group = "common"
-    assert not explorer._range.layout.display
-    assert not explorer._text.disabled
-    assert explorer._range.value == (0.0, pytest.approx(explorer.epsilon))
-    assert explorer._reason.text == ""
+    assert not explorer.controls["distance"].layout.display
+    assert not explorer.controls["query_text"].disabled
+    assert explorer.controls["distance"].value == (0.0, pytest.approx(explorer.epsilon))
+    assert explorer.controls["note"].text == ""
 
 
 def test_ties_alone_leave_nothing_to_slide():
@@ -230,7 +236,7 @@ def test_ties_alone_leave_nothing_to_slide():
     explorer = PairsExplorer(mpc.audit(frame, **COLUMNS, threshold=0.0, progress=False))
     _ = explorer.widget
     assert explorer.epsilon == 0
-    assert explorer._reason.text == "Score gap: every pair is a tie."
+    assert explorer.controls["note"].text == "Score distance: every pair is a tie."
 
 
 def test_hostile_groups_can_be_looked_at():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import traitlets
-from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
 
 import mpc_lab as mpc
-from mpc_lab.explorers import AuditExplorer
-from mpc_lab.explorers.panel import NAMES
-from mpc_lab.explorers.shared import SharedControls
-from mpc_lab.explorers.state import AuditState
+from helpers.explorer_audits import example_audit, hostile_audit, small_audit, without_rows
+from helpers.hostile import HOSTILE
+from mpc_lab.explorers import AuditExplorer, Explorer, tabs
+from mpc_lab.explorers.controls import Note
+from mpc_lab.explorers.explorer import SharedControls
+from mpc_lab.explorers.state import SHARED, AuditState
 from mpc_lab.explorers.tabs import TABS
 
 audit = pytest.fixture(scope="module")(example_audit)
@@ -40,31 +38,35 @@ def test_every_tab_draws_without_an_error(audit, kind):
     assert explorer.tabs[kind.title].drawn == 1
 
 
-@pytest.mark.parametrize("kind", TABS)
+@pytest.mark.parametrize(
+    "kind", [TABS[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in TABS[1:])]
+)
 def test_every_tab_draws_groups_of_strange_names(kind):
     explorer = shown(hostile_audit(), tab=kind.title, group=HOSTILE[0])
     explorer.group = HOSTILE[1]
     assert explorer.tabs[kind.title].error == ""
 
 
-def test_the_panel_knows_its_tabs_by_name():
-    assert tuple(kind.title for kind in TABS) == NAMES
+class SizesExplorer(Explorer):
+    """A tab that is defined here alone."""
+
+    title = "Sizes"
+
+    def make_view(self):
+        self.controls["sentence"] = Note(kind="sentence")
+        return (self.controls["sentence"],)
+
+    def draw(self):
+        self.controls["sentence"].text = f"{self.cell.pairs} pairs"
 
 
-def test_the_chart_library_is_not_loaded_before_the_words_can_show():
-    code = """
-import sys
-import mpc_lab as mpc
-audit = mpc.audit(mpc.datasets.synthetic(queries=300), progress=False)
-explorer = audit.explore(tab="Boost")
-from mpc_lab.explorers.static import words_html
-assert "mpc-static" in words_html(audit)
-print(*(name for name in ("altair", "vl_convert", "statsmodels") if name in sys.modules))
-_ = explorer.widget
-print("statsmodels" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.split("\n")[:2] == ["", "False"], done.stderr
+def test_a_tab_is_one_class_in_the_list(audit, monkeypatch):
+    monkeypatch.setattr(tabs, "TABS", (*TABS, SizesExplorer))
+    explorer = shown(audit, tab="Sizes", group="2")
+    made = explorer.tabs["Sizes"]
+    assert (made.error, made.group) == ("", "2")
+    assert made.controls["sentence"].text == f"{made.cell.pairs} pairs"
+    assert "Sizes" in explorer.controls["tabs"].titles
 
 
 def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
@@ -77,7 +79,7 @@ def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
 
 def test_the_first_tab_and_its_controls_wait_for_no_curve():
     audit = mpc.audit(mpc.datasets.synthetic(queries=300), threshold=0.05, progress=False)
-    audit.curve_part = None  # a curve would be the whole one
+    audit._curve_part = None  # a curve would be the whole one
     explorer = shown(audit)
     assert explorer.error == ""
     assert set(audit.grid.tolist()) <= set(explorer.state.epsilons)
@@ -86,16 +88,16 @@ def test_the_first_tab_and_its_controls_wait_for_no_curve():
 
 def test_a_click_on_a_tab_shows_it_and_hides_the_other(audit):
     explorer = shown(audit)
-    explorer._pages.selected_index = 1
+    explorer.controls["tabs"].selected_index = 1
     assert explorer.tab == "Epsilon"
     assert [name for name, tab in explorer.tabs.items() if tab.visible] == ["Epsilon"]
-    assert explorer._pages.children[1].children == (explorer.tabs["Epsilon"].widget,)
+    assert explorer.controls["tabs"].children[1].children == (explorer.tabs["Epsilon"].widget,)
 
 
 def test_a_tab_that_is_set_by_code_is_turned_to(audit):
     explorer = shown(audit)
     explorer.tab = "Boost"
-    assert explorer._pages.selected_index == list(explorer.tabs).index("Boost")
+    assert explorer.controls["tabs"].selected_index == list(explorer.tabs).index("Boost")
 
 
 def test_an_unknown_tab_names_the_near_match(audit):
@@ -105,7 +107,7 @@ def test_an_unknown_tab_names_the_near_match(audit):
 
 def test_the_shared_controls_move_the_state_and_follow_it(audit):
     explorer = shown(audit, group="1")
-    boxes = explorer._shared.boxes
+    boxes = explorer.controls
     boxes["group"].value = "2"
     assert explorer.group == "2"
     explorer.epsilon = 0.02
@@ -116,7 +118,8 @@ def test_the_shared_controls_move_the_state_and_follow_it(audit):
 
 def test_controls_that_a_tab_does_not_use_are_off_and_say_why(audit):
     explorer = shown(audit, tab="Boost")
-    boxes, note = explorer._shared.boxes, explorer._shared.note
+    boxes = {name: explorer.controls[name] for name in SHARED}
+    note = explorer.controls["shared_note"]
     assert boxes["scoring_rule"].disabled
     assert "Scoring rule: a boost starts from the scores as logged" in note.text
     explorer.tab = "Epsilon"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import xarray as xr
-from audits import HOSTILE, example_audit, hostile_audit, small_audit, without_rows
 
+from helpers.explorer_audits import example_audit, hostile_audit, small_audit, without_rows
+from helpers.hostile import HOSTILE
 from mpc_lab.explorers.rivals import RivalsExplorer, measures_html, said, says_html
 
 
@@ -22,16 +23,16 @@ def test_the_measures_of_the_group_are_handed_back(explorer):
 
 
 def test_the_reading_says_why_they_disagree(explorer):
-    assert explorer._reading.text == explorer.selection["explanation"].item()
+    assert explorer.controls["sentence"].text == explorer.selection["explanation"].item()
     explorer.group = "2"
-    assert "'2'" in explorer._reading.text
-    assert "'2'" in explorer._chart.title
+    assert "'2'" in explorer.controls["sentence"].text
+    assert "'2'" in explorer.controls["chart"].title
 
 
 def test_another_k_measures_anew(explorer):
     explorer.k = 3
     assert "skew@3" in explorer.selection["measure"].values.tolist()
-    assert explorer._places.value == 3
+    assert explorer.controls["k"].value == 3
 
 
 def test_the_threshold_does_not_measure_again(explorer):
@@ -48,11 +49,11 @@ def test_a_group_is_measured_once(explorer, monkeypatch):
 
 
 def test_the_button_compares_all_groups(explorer):
-    assert explorer._all.value == ""
-    explorer._every.click()
+    assert explorer.controls["all_groups"].value == ""
+    explorer.controls["compare_all"].click()
     assert explorer.error == ""
-    assert explorer._all.value == says_html(example_audit().compare())
-    assert not explorer._every.disabled
+    assert explorer.controls["all_groups"].value == says_html(example_audit().compare())
+    assert not explorer.controls["compare_all"].disabled
 
 
 def test_progress_is_told_for_every_group():
@@ -68,9 +69,9 @@ def test_what_goes_wrong_behind_the_button_is_shown(explorer, monkeypatch):
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(explorer, "compare_all", fails)
-    explorer._every.click()
+    explorer.controls["compare_all"].click()
     assert explorer.error == "no luck"
-    assert not explorer._every.disabled
+    assert not explorer.controls["compare_all"].disabled
 
 
 def test_a_verdict_is_said_with_sign_and_word():

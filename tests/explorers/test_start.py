@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -16,12 +14,18 @@ import traitlets
 
 import mpc_lab as mpc
 from mpc_lab.engines.progress import progress_told_to
-from mpc_lab.explorers.problems import MOST_SHOWN, can_run, find_problems, readable
-from mpc_lab.explorers.sources import frames_in, read_path, read_upload
-from mpc_lab.explorers.start_html import preview_html, problems_html
-from mpc_lab.explorers.start_panel import Start, start
+from mpc_lab.explorers.problems import (
+    MOST_SHOWN,
+    can_run,
+    find_problems,
+    preview_html,
+    problems_html,
+    readable,
+)
+from mpc_lab.explorers.start_panel import Start, frames_in, start
 from mpc_lab.explorers.start_state import StartState, code_of
-from mpc_lab.files import Roles
+from mpc_lab.files import Roles, find_files, take_upload
+from mpc_lab.vocabulary import ROLES as ALL_ROLES
 
 COLUMNS = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
 SCRIPT = "<script>alert(1)</script>"
@@ -128,7 +132,11 @@ def test_no_more_than_twenty_rows_are_listed_and_the_rest_counted():
 
 
 def test_what_every_problem_lists_is_what_a_ranking_refuses():
-    for changes in ({"s": ["0.4", "n/a", "0.2", "0.1"]}, {"y": [1, None, 0, 1]}):
+    for changes in (
+        {"s": ["0.4", "n/a", "0.2", "0.1"]},
+        {"y": [1, None, 0, 1]},
+        {"s": [1e301, 0.3, 0.2, 0.1]},
+    ):
         assert not can_run(find_problems(log(**changes), COLUMNS), leave_out=False)
         with pytest.raises(mpc.MpcError, match="must"):
             mpc.Ranking(log(**changes), **COLUMNS)
@@ -193,8 +201,8 @@ def test_a_file_is_read_by_its_path_and_as_an_upload(tmp_path, kind):
         getattr(frame, f"to_{kind}")(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
-    for read in (read_path(f' "{path}" '), read_upload(path.name, memoryview(path.read_bytes()))):
-        shown = read.as_it_looks().to_pandas()
+    for files in (find_files(path), take_upload(path.name, memoryview(path.read_bytes()))):
+        shown = files.read_all().as_it_looks().to_pandas()
         pd.testing.assert_frame_equal(shown, frame, check_dtype=False)
 
 
@@ -202,7 +210,7 @@ def test_a_folder_is_read_as_one_log(tmp_path):
     frame = pd.DataFrame(log())
     frame[:2].to_csv(tmp_path / "a.csv", index=False)
     frame[2:].to_csv(tmp_path / "b.csv", index=False)
-    assert read_path(str(tmp_path)).table["g"].to_pylist() == ["a", "b", "a", "b"]
+    assert find_files(tmp_path).read_all().table["g"].to_pylist() == ["a", "b", "a", "b"]
 
 
 def test_a_path_that_cannot_be_read_says_what_is_wrong(tmp_path):
@@ -211,7 +219,7 @@ def test_a_path_that_cannot_be_read_says_what_is_wrong(tmp_path):
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "bad.parquet").write_text("x")
     for name, words in {
-        "": "The path must be that of a file of a log; got none",
+        "": "There is no file ''. Give the path of a file of a log",
         "nowhere.csv": "There is no file 'nowhere.csv'",
         str(tmp_path / "empty"): "There is no file",
         str(tmp_path / "log.xlsx"): "A file of a log must be CSV",
@@ -219,7 +227,7 @@ def test_a_path_that_cannot_be_read_says_what_is_wrong(tmp_path):
         str(tmp_path / "bad.parquet"): "bad.parquet' cannot be read",
     }.items():
         with pytest.raises(mpc.MpcError, match=words):
-            read_path(name)
+            find_files(name).read_all()
 
 
 # What was chosen ----------------------------------------------------------------------------------
@@ -256,7 +264,7 @@ def test_a_choice_that_cannot_be_is_refused_and_changes_nothing(frame):
     before = dict(state.columns)
     with pytest.raises(mpc.MpcError, match=r"no column 'scor' to use as score.*'score'"):
         state.choose("score", "scor")
-    with pytest.raises(mpc.MpcError, match=r"no part 'scores'.*'score'"):
+    with pytest.raises(mpc.MpcError, match=r"no role 'scores'.*'score'"):
         state.choose("scores", "score")
     with pytest.raises(traitlets.TraitError, match="tolerance must be a number above 0"):
         state.tolerance = -1
@@ -279,6 +287,40 @@ def test_the_code_does_what_the_panel_does(frame):
     names = {"mpc": mpc, "log": frame}
     exec(code_of(state), names)
     assert names["audit"].to_frame().equals(state.run().to_frame())
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("door", ["file", "frame"])
+def test_the_code_does_what_the_panel_does_with_cells_that_are_no_numbers(
+    tmp_path, frame, door, leave_out
+):
+    frame = frame.astype({"score": object})
+    if leave_out:
+        frame.loc[[3, 50], "score"] = ["high", "inf"]
+        frame.loc[7, "outcome"] = np.nan
+    path, state = tmp_path / "log.csv", StartState()
+    frame.to_csv(path, index=False, sep=";")
+    written = frame.assign(score=frame["score"].astype(str))
+    if door == "file":
+        state.use(find_files(path).read_all(), "log.csv", {"data": str(path), "sep": ";"})
+    else:
+        state.use(written, "log")
+    state.leave_out = leave_out
+    names = {"mpc": mpc, "log": written}
+    exec(code_of(state), names)
+    assert ("readable" in code_of(state)) == (leave_out or door == "frame")
+    assert names["audit"].to_frame().equals(state.run().to_frame())
+
+
+def test_an_upload_is_named_as_it_was_and_a_bad_cell_by_its_line():
+    state = StartState()
+    state.use(uploaded("q,s,y,g\n1,0.5,1,a\n1,high,0,b\n"), "log.csv")
+    for role, column in COLUMNS.items():
+        state.choose(role, column)
+    with pytest.raises(mpc.MpcError, match=r"^Column 's' of 'log\.csv' must .* 'high' in line 3"):
+        state.run()
+    with pytest.raises(mpc.MpcError, match=r"^'log\.csv' has no column 'z'"):
+        state.choose("score", "z")
 
 
 def test_the_progress_of_an_audit_is_told(frame):
@@ -310,34 +352,34 @@ def opened(frame=None, **names):
 
 def test_start_without_rows_offers_frames_and_cannot_run(frame):
     panel = opened(mine=frame, other=3)
-    assert [value for _, value in panel._frames.options] == ["", "mine"]
-    assert panel._run.disabled
-    assert panel._why.text == "Choose the rows first."
+    assert [value for _, value in panel.controls["frame"].options] == ["", "mine"]
+    assert panel.controls["run"].disabled
+    assert panel.controls["note"].text == "Choose the rows first."
 
 
 def test_without_frames_a_file_is_asked_for():
     panel = opened()
-    assert panel._where.value == "file"
-    assert panel._path.layout.display == ""
+    assert panel.controls["rows_from"].value == "file"
+    assert panel.controls["path"].layout.display == ""
 
 
 def test_a_chosen_frame_is_guessed_shown_and_run(frame):
     panel = opened(mine=frame)
-    panel._frames.value = "mine"
-    assert panel._said.text == "mine: 3,000 rows, 6 columns."
-    assert panel._parts["group"].label == "type"
-    assert not panel._run.disabled
-    panel._run.click()
-    assert panel._box.value == ""
+    panel.controls["frame"].value = "mine"
+    assert panel.controls["rows"].text == "mine: 3,000 rows, 6 columns."
+    assert panel.controls["group"].label == "type"
+    assert not panel.controls["run"].disabled
+    panel.controls["run"].click()
+    assert panel.controls["error"].value == ""
     assert panel.audit.groups == ("1", "2")
     assert panel.explorer.audit is panel.audit
-    assert panel._landing.children == (panel.explorer.widget,)
+    assert panel.controls["explorer"].children == (panel.explorer.widget,)
 
 
 def test_a_given_frame_is_shown_under_its_name(frame):
     panel = opened(frame, mine=frame)
-    assert panel._frames.value == "mine"
-    assert "mpc.audit(mine," in panel._code.value
+    assert panel.controls["frame"].value == "mine"
+    assert "mpc.audit(mine," in panel.controls["code"].value
 
 
 def test_frames_made_later_are_listed_when_asked(frame):
@@ -345,30 +387,30 @@ def test_frames_made_later_are_listed_when_asked(frame):
     panel = Start(namespace=lambda: names)
     _ = panel.widget
     names["later"] = frame
-    panel._again.click()
-    assert [value for _, value in panel._frames.options] == ["", "later"]
+    panel.controls["look_again"].click()
+    assert [value for _, value in panel.controls["frame"].options] == ["", "later"]
 
 
 def test_a_file_is_read_and_an_error_keeps_what_was_chosen(tmp_path, frame):
     frame.to_csv(tmp_path / "log.csv", index=False)
     panel = opened()
-    panel._path.value = str(tmp_path / "log.csv")
-    panel._read.click()
-    panel._parts["segment"].value = 0
+    panel.controls["path"].value = str(tmp_path / "log.csv")
+    panel.controls["read"].click()
+    panel.controls["segment"].value = 0
     before = dict(panel.state.columns)
-    panel._path.value = str(tmp_path / "none.csv")
-    panel._read.click()
-    assert "There is no file" in panel._rows_box.value
-    assert panel._box.value == ""
+    panel.controls["path"].value = str(tmp_path / "none.csv")
+    panel.controls["read"].click()
+    assert "There is no file" in panel.controls["rows_error"].value
+    assert panel.controls["error"].value == ""
     assert panel.state.columns == before
     assert panel.state.source == "log.csv"
-    panel._run.click()
-    assert panel._box.value == panel._rows_box.value == ""
+    panel.controls["run"].click()
+    assert panel.controls["error"].value == panel.controls["rows_error"].value == ""
     assert panel.audit is not None
 
 
 def uploaded(text, name="log.csv", pack=bytes):
-    return read_upload(name, pack(text.encode()))
+    return take_upload(name, pack(text.encode())).read_all()
 
 
 @pytest.mark.parametrize(
@@ -413,24 +455,24 @@ def test_a_row_with_too_many_fields_is_told_and_moves_no_column():
 
 def upload(panel, content, name="log.csv"):
     """Hand a file over as the page does."""
-    panel._where.value = "upload"
+    panel.controls["rows_from"].value = "upload"
     given = {"name": name, "type": "text/csv", "size": len(content)}
     given |= {"content": memoryview(content), "last_modified": pd.Timestamp("2026", tz="UTC")}
-    panel._upload.value = (given,)
+    panel.controls["upload"].value = (given,)
 
 
 def read(panel, path):
     """Type a path and click."""
-    panel._path.value = str(path)
-    panel._read.click()
+    panel.controls["path"].value = str(path)
+    panel.controls["read"].click()
 
 
 def test_an_upload_is_read(frame):
     panel = opened()
     upload(panel, frame.to_csv(index=False).encode(), f"{SCRIPT}.csv")
-    assert panel._box.value == panel._rows_box.value == ""
+    assert panel.controls["error"].value == panel.controls["rows_error"].value == ""
     assert panel.state.columns["group"] == "type"
-    assert "<script" not in panel._said.value
+    assert "<script" not in panel.controls["rows"].value
 
 
 # Text files of other kinds ------------------------------------------------------------------------
@@ -452,12 +494,12 @@ def french(frame, tmp_path_factory):
 def test_semicolons_and_latin_1_are_found_and_told(french, door):
     panel = opened()
     _ = read(panel, french) if door == "path" else upload(panel, french.read_bytes())
-    assert panel._said.text == (
+    assert panel.controls["rows"].text == (
         "log.csv: 3,000 rows, 6 columns. 'log.csv': read as text separated by semicolons and "
         "encoded as cp1252."
     )
     assert {role: name for role, name in panel.state.columns.items() if name} == ROLES
-    panel._run.click()
+    panel.controls["run"].click()
     assert panel.audit.groups == ("café", "thé")
     assert panel.audit.to_frame().equals(mpc.audit(french, **ROLES).to_frame())
 
@@ -469,10 +511,10 @@ def test_delimiter_and_encoding_can_be_given(tmp_path, door):
     panel = opened()
     _ = read(panel, path) if door == "path" else upload(panel, path.read_bytes())
     assert list(panel.state.as_written.column_names) == ["a", "q^g", "h"]
-    panel._delimiter.value, panel._encoding.value = "^ ", " koi8-r"
+    panel.controls["delimiter"].value, panel.controls["encoding"].value = "^ ", " koi8-r"
     if door == "path":  # an upload is read again at once
-        panel._read.click()
-    assert panel._rows_box.value == ""
+        panel.controls["read"].click()
+    assert panel.controls["rows_error"].value == ""
     assert panel.state.as_written.to_pylist() == [{"a,q": "1,1", "g,h": "ж,x"}]
 
 
@@ -481,7 +523,7 @@ def test_delimiter_and_encoding_can_be_given(tmp_path, door):
     [
         ("log.csv", ";;", "", "The separator must be one character"),
         ("log.csv", "", "latin-99", "The encoding must be one that Python knows"),
-        ("log.parquet", ";", "", "The separator must be that of a text file; got none"),
+        ("log.parquet", ";", "", "A separator or encoding must be that of a text file; got none"),
     ],
 )
 def test_a_delimiter_or_encoding_that_cannot_be_is_named_as_its_field(
@@ -490,9 +532,9 @@ def test_a_delimiter_or_encoding_that_cannot_be_is_named_as_its_field(
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
     panel = opened()
-    panel._delimiter.value, panel._encoding.value = delimiter, encoding
+    panel.controls["delimiter"].value, panel.controls["encoding"].value = delimiter, encoding
     read(panel, tmp_path / name)
-    assert words in panel._rows_box.value
+    assert words in panel.controls["rows_error"].value
     assert panel.state.frame is None
 
 
@@ -512,8 +554,8 @@ def test_a_file_that_looks_as_the_one_before_is_shown_too(tmp_path):
     for query in ("7", "007"):
         pd.DataFrame(log(q=[query] * 4)).to_csv(tmp_path / f"{query}.csv", index=False)
         read(panel, tmp_path / f"{query}.csv")
-        assert panel._said.text.startswith(f"{query}.csv: ")
-        assert f">{query}<" in panel._preview.value
+        assert panel.controls["rows"].text.startswith(f"{query}.csv: ")
+        assert f">{query}<" in panel.controls["preview"].value
 
 
 def test_rows_are_shown_as_they_are_written(tmp_path):
@@ -523,8 +565,8 @@ def test_rows_are_shown_as_they_are_written(tmp_path):
     read(panel, path)
     for role, column in COLUMNS.items():
         panel.state.choose(role, column)
-    assert ">007<" in panel._preview.value
-    assert ">007<" in panel._list.value
+    assert ">007<" in panel.controls["preview"].value
+    assert ">007<" in panel.controls["problems"].value
 
 
 def test_cells_that_are_no_numbers_are_listed_and_can_be_left_out(tmp_path, frame):
@@ -538,15 +580,15 @@ def test_cells_that_are_no_numbers_are_listed_and_can_be_left_out(tmp_path, fram
         ("outcome", "drop", (4,), ("(missing)",)),
         ("outcome", "drop", (3,), ("0,5",)),
     ]
-    assert panel._run.disabled
-    panel._leave.value = True
-    panel._run.click()
+    assert panel.controls["run"].disabled
+    panel.controls["leave_out"].value = True
+    panel.controls["run"].click()
     assert panel.audit.ranking.dropped == 2
 
 
 def test_the_code_of_a_file_does_what_the_panel_does(french):
     panel = opened()
-    panel._delimiter.value = ";"
+    panel.controls["delimiter"].value = ";"
     read(panel, french)
     names = {"mpc": mpc}
     exec(code_of(panel.state), names)
@@ -557,19 +599,19 @@ def test_a_saved_audit_lands_in_its_explorer_at_once(tmp_path, frame):
     made = opened(frame).run()
     made.save(tmp_path / "a.nc")
     panel = opened()
-    panel._path.value = str(tmp_path / "a.nc")
-    panel._read.click()
-    assert panel._box.value == ""
+    panel.controls["path"].value = str(tmp_path / "a.nc")
+    panel.controls["read"].click()
+    assert panel.controls["error"].value == ""
     assert panel.explorer.audit.groups == made.groups
 
 
 def test_problems_disable_the_button_until_rows_are_left_out(frame):
     panel = opened(frame.assign(outcome=frame["outcome"].where(frame.index > 2)))
-    assert panel._run.disabled
-    assert "is missing in 3 rows" in panel._list.value
-    panel._leave.value = True
-    assert not panel._run.disabled
-    panel._run.click()
+    assert panel.controls["run"].disabled
+    assert "is missing in 3 rows" in panel.controls["problems"].value
+    panel.controls["leave_out"].value = True
+    assert not panel.controls["run"].disabled
+    panel.controls["run"].click()
     assert panel.audit.ranking.dropped == 3
 
 
@@ -581,12 +623,12 @@ def test_a_failing_audit_is_shown_and_can_be_tried_again(frame, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("mpc_lab.explorers.start_state.audit", fails)
-        panel._run.click()
-    assert "Not today." in panel._box.value
+        panel.controls["run"].click()
+    assert "Not today." in panel.controls["error"].value
     assert panel.audit is None
     assert panel.state.columns["group"] == "type"
-    panel._run.click()
-    assert panel._box.value == ""
+    panel.controls["run"].click()
+    assert panel.controls["error"].value == ""
     assert panel.audit is not None
 
 
@@ -594,30 +636,30 @@ def test_boolean_columns_can_be_groups_together(frame):
     flags = frame.drop(columns="type").assign(new=frame["type"] == "1", old=frame["type"] == "2")
     panel = opened(flags)
     assert panel.state.columns["group"] == ["new", "old"]
-    assert panel._parts["group"].label == "boolean columns: new, old"
-    assert panel._sep.disabled
-    panel._run.click()
+    assert panel.controls["group"].label == "boolean columns: new, old"
+    assert panel.controls["group_sep"].disabled
+    panel.controls["run"].click()
     assert panel.audit.groups == ("new", "old")
 
 
 def test_options_that_cannot_be_are_said_and_undone(frame):
     panel = opened(frame)
-    panel._tolerance.value = "much"
-    assert "The tolerance must be a number such as 0.05" in panel._box.value
-    panel._tolerance.value = "0.05"
-    assert panel._box.value == ""
+    panel.controls["tolerance"].value = "much"
+    assert "The tolerance must be a number such as 0.05" in panel.controls["error"].value
+    panel.controls["tolerance"].value = "0.05"
+    assert panel.controls["error"].value == ""
     assert panel.state.tolerance == 0.05
-    panel._modes.value = ()
-    assert "at least one of" in panel._box.value
-    assert panel._modes.value == ("matched",)
-    panel._modes.value = ("matched", "mirrored")
+    panel.controls["pairing_modes"].value = ()
+    assert "at least one of" in panel.controls["error"].value
+    assert panel.controls["pairing_modes"].value == ("matched",)
+    panel.controls["pairing_modes"].value = ("matched", "mirrored")
     assert panel.state.pairing_modes == ("matched", "mirrored")
 
 
 def test_every_part_can_be_chosen_by_hand(frame):
     panel = opened(frame)
-    for role, box in panel._parts.items():
-        box.label = "query"
+    for role in ALL_ROLES:
+        panel.controls[role].label = "query"
         assert panel.state.columns[role] == "query"
 
 
@@ -632,15 +674,8 @@ def test_columns_of_any_name_can_be_chosen():
     panel = opened(frame)
     for role, column in {"query": 0, "score": ("s", 1), "outcome": "y", "group": SCRIPT}.items():
         panel.state.choose(role, column)
-    assert panel._box.value == ""
-    assert panel._parts["group"].label == SCRIPT
-    assert "<script" not in panel._preview.value + panel._list.value + panel._code.value
-    assert not panel._run.disabled
-
-
-def test_the_name_at_the_door_is_the_function_whatever_is_used_first():
-    code = (
-        "import mpc_lab as mpc; mpc.explorers.PairsExplorer; print(callable(mpc.explorers.start))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+    assert panel.controls["error"].value == ""
+    assert panel.controls["group"].label == SCRIPT
+    for name in ("preview", "problems", "code"):
+        assert "<script" not in panel.controls[name].value
+    assert not panel.controls["run"].disabled

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import traitlets
-from audits import bare_audit, example_audit, small_audit
 
+from helpers.explorer_audits import bare_audit, example_audit, small_audit
 from mpc_lab.explorers.state import AuditState
 
 audit = pytest.fixture(scope="module")(example_audit)

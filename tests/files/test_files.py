@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
+import time
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
-from file_corpus import BASE, COLUMNS, arrow, text
 
 import mpc_lab as mpc
-from mpc_lab.engines.duck_database import connect
+from helpers.file_corpus import BASE, COLUMNS, arrow, text
+from mpc_lab.engines.duckdb.database import connect
 from mpc_lab.engines.limits import as_limits
+from mpc_lab.explorers.start_panel import Start
 from mpc_lab.files import Roles, find_files
-from mpc_lab.files.cells import text_to_numbers
+from mpc_lab.files.values import text_to_numbers
 
 
 def test_decimals_of_a_pyarrow_table_are_rounded_correctly():
@@ -39,7 +45,7 @@ def test_two_zeros_are_one_group_of_one_name(make, zeros):
     assert ranking.groups == ("0.0",)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.long)])
 def test_names_of_times_do_not_follow_the_zone_of_the_machine(zone, tmp_path):
     when = pd.date_range("2026-01-01 23:00", periods=2, freq="D", tz="Asia/Tokyo")
     frame = BASE.assign(g=[when[k % 2] for k in range(60)])
@@ -126,6 +132,7 @@ def test_another_column_of_a_file_is_read_when_it_is_asked_for(tmp_path):
     assert audit.ranking.to_frame().columns.tolist() == list("qgisy")
 
 
+@pytest.mark.long
 def test_a_letter_far_down_tells_the_encoding(tmp_path):
     frame = pd.concat([BASE.replace("é", "a").assign(q=BASE["q"] + f"-{k}") for k in range(2000)])
     text(pd.concat([frame, BASE]), encoding="latin-1")(tmp_path / "a.csv")
@@ -268,3 +275,100 @@ def test_a_thousand_is_not_taken_for_a_decimal(tmp_path):
     text(BASE.assign(s="1,000"), sep=";")(tmp_path / "a.csv")
     with pytest.raises(mpc.MpcError, match=r"got '1,000' in line 2\. Correct it"):
         mpc.audit(tmp_path / "a.csv", **COLUMNS)
+
+
+# Columns that nobody asked for --------------------------------------------------------------------
+
+
+def odd_columns() -> dict[str, pa.Array]:
+    kinds = pa.array([k % 2 for k in range(60)], pa.int8())
+    return {
+        "time64": pa.array(range(1, 61), pa.time64("ns")),
+        "zone": pa.array(range(60), pa.timestamp("us", tz="Mars/Olympus")),
+        "day": pa.array([2**30] * 60, pa.date32()),
+        "union": pa.UnionArray.from_sparse(kinds, [pa.array(range(60)), pa.array(["x"] * 60)]),
+        "list_view": pa.array([[k] for k in range(60)], pa.list_view(pa.int64())),
+        "decimal": pa.nulls(60, pa.decimal128(9, -2)),
+        "interval": pa.array([(1, 2, k) for k in range(60)], pa.month_day_nano_interval()),
+        "map": pa.array([[("a", k)] for k in range(60)], pa.map_(pa.string(), pa.int64())),
+    }
+
+
+@pytest.mark.parametrize("name", odd_columns())
+def test_an_odd_column_stops_nobody_who_does_not_use_it(name, tmp_path):
+    table = pa.Table.from_pandas(BASE, preserve_index=False)
+    feather.write_feather(
+        table.append_column("odd", odd_columns()[name]),
+        str(tmp_path / "a.feather"),
+        compression="uncompressed",
+    )
+    right = mpc.audit(BASE, **COLUMNS).to_frame()
+    found = mpc.audit(tmp_path / "a.feather", **COLUMNS).to_frame()
+    pd.testing.assert_frame_equal(found, right)
+    panel = Start(namespace=dict)
+    panel.state.use(find_files(tmp_path / "a.feather").read_all(), "a.feather")
+    for role, column in COLUMNS.items():
+        panel.state.choose(role, column)
+    assert "left out" in "".join(panel.state.sheet.notes)
+    assert panel.widget
+    pd.testing.assert_frame_equal(panel.run().to_frame(), right)
+    for door in (
+        lambda: mpc.audit(tmp_path / "a.feather", **{**COLUMNS, "score": "odd"}),
+        lambda: panel.state.choose("score", "odd"),
+    ):
+        with pytest.raises(mpc.MpcError, match="'odd'"):
+            door()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+def test_a_name_that_occurs_twice_stops_nobody_who_does_not_use_it(kind, tmp_path):
+    path, table = tmp_path / f"a.{kind}", pa.Table.from_pandas(BASE, preserve_index=False)
+    table = table.append_column("x", pa.array(range(60))).append_column("x", pa.array(range(60)))
+    if kind == "csv":
+        pa_csv.write_csv(table, path)
+    elif kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    for memory in (None, "1GB"):
+        assert mpc.audit(path, **COLUMNS, memory=memory).groups == ("a", "b", "é")
+    assert find_files(path).head().column_names == list(COLUMNS.values())
+    with pytest.raises(mpc.MpcError, match="got 'x' 2 times"):
+        mpc.audit(path, **{**COLUMNS, "score": "x"})
+
+
+def test_json_of_mixed_kinds_stops_nobody_who_does_not_use_it(tmp_path):
+    rows = BASE.assign(x=[1, "a", True] * 20).to_dict("records")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert mpc.audit(tmp_path / "a.jsonl", **COLUMNS).groups == ("a", "b", "é")
+    with pytest.raises(mpc.MpcError, match="of one kind; got bool and int and str"):
+        mpc.audit(tmp_path / "a.jsonl", **{**COLUMNS, "score": "x"})
+
+
+def test_whole_numbers_that_fit_no_common_type_are_refused_as_such(tmp_path):
+    arrow(BASE[:30], q=lambda c: pa.array([2**63 + int(v) for v in c], pa.uint64()))(
+        tmp_path / "a.parquet"
+    )
+    arrow(BASE[30:], q=lambda c: pa.array([int(v) for v in c]))(tmp_path / "b.parquet")
+    with pytest.raises(mpc.MpcError, match=r"must fit int64.*got uint64") as caught:
+        mpc.audit(tmp_path, **COLUMNS)
+    assert "float" not in str(caught.value)
+
+
+def test_what_follows_a_packed_file_is_not_passed_over(tmp_path):
+    packed = lzma.compress(BASE.to_csv(index=False).encode())
+    (tmp_path / "a.csv.xz").write_bytes(packed + b"more")
+    with pytest.raises(mpc.MpcError, match=r"a\.csv\.xz' cannot be read: its end"):
+        mpc.audit(tmp_path / "a.csv.xz", **COLUMNS)
+
+
+def test_a_table_of_many_columns_is_looked_at_in_time_linear_in_them(tmp_path):
+    spent = []
+    for count in (500, 4000):
+        names = [f"x{k}" for k in range(count)]
+        (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{','.join('1' for _ in names)}\n")
+        start = time.process_time()
+        find_files(tmp_path / "a.csv").read_all().as_it_looks()
+        spent.append(time.process_time() - start)
+    assert spent[1] < 24 * max(spent[0], 0.05)

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from pair_sums import random_pairs
 
+from helpers.pair_sums import random_pairs
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.balance import item_reuse, standardised_difference
-from mpc_lab.inference.listed import pair_codes
+from mpc_lab.inference.clustered import pair_codes
 
 
 def pairs_of_rows(seed=0, rows=200, n=150):

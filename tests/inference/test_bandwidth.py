@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from near_pairs import near_pairs
 
+from helpers.near_pairs import near_pairs
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.bandwidth import choose_bandwidth
+from mpc_lab.inference.limit import choose_bandwidth
 
 
 def curved_pairs(curvature, n=6000):

@@ -100,5 +100,5 @@ def test_tables_of_two_shapes_are_refused():
 
 
 def test_draws_must_be_a_count():
-    with pytest.raises(MpcError, match="at least 19 draws"):
+    with pytest.raises(MpcError, match="draws must be a whole number from 19"):
         bootstrap(np.ones((3, 2)), np.ones((3, 2)), draws=0)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from pair_sums import random_pairs
 
+from helpers.pair_sums import random_pairs
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import sup_t_band
 from mpc_lab.inference.certificate import bin_ends, certify

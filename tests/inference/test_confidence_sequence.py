@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.confidence_sequence import confidence_sequence
+from mpc_lab.inference.sequence import confidence_sequence
 
 
 def width(queries, **options):
@@ -47,5 +47,5 @@ def test_it_hardly_ever_misses_over_many_looks():
 
 @pytest.mark.parametrize("options", [{"planned": 0}, {"tests": 0}])
 def test_counts_must_be_counts(options):
-    with pytest.raises(MpcError, match="planned and tests must be counts"):
+    with pytest.raises(MpcError, match=f"{next(iter(options))} must be a whole number"):
         width(1000, **options)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mpc_lab.inference.correlation import (
+from mpc_lab.inference.bands import (
     absolute_normals,
     correlation,
     covariance,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from pair_sums import Sums, double_sum, families, random_pairs, squared_counts, sums
 from scipy import stats
 
+from helpers.pair_sums import Sums, double_sum, families, random_pairs, squared_counts, sums
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import effective_clusters, effective_items, estimate
 
@@ -242,5 +242,5 @@ def test_union_without_item_sums_says_what_to_do():
 
 
 def test_level_must_be_a_probability():
-    with pytest.raises(MpcError, match="level must lie strictly between 0 and 1"):
+    with pytest.raises(MpcError, match="level must be a finite number above 0 and below 1"):
         run(random_pairs(0), "query", level=95)

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from near_pairs import near_pairs
-from pair_sums import random_pairs
 from scipy import stats
 
+from helpers.near_pairs import near_pairs
+from helpers.pair_sums import random_pairs
 from mpc_lab.errors import MpcError
+from mpc_lab.inference.clustered import estimate_listed, pair_codes
 from mpc_lab.inference.limit import limit
-from mpc_lab.inference.listed import pair_variances
 
 
 def weighted_fit(gap, d, query, h):
@@ -37,7 +37,8 @@ def test_item_variances_are_those_of_weighted_residuals(family, cluster):
     weighted = (1 - gap / 2)[:, None] * x
     solved = np.linalg.solve(x.T @ weighted, weighted.T)
     z = solved[0] * (pairs.d - x @ (solved @ pairs.d)) * 120
-    raw = pair_variances(z, pairs.query, pairs.inside, pairs.outside)
+    codes = pair_codes(pairs.query, pairs.inside, pairs.outside)
+    raw = estimate_listed(z, 0.0, codes, cluster="query").variance_by
     used = raw["item"] if family == "item" else max(raw["item"], raw["query"], raw["union"])
     correction = found.n_effective / (found.n_effective - 1)
     assert found.std_error**2 == pytest.approx(used * correction, rel=1e-10)
@@ -90,7 +91,7 @@ def test_few_distinct_gaps_give_the_mean_over_ties():
     coarse = np.floor(3 * gap)
     found = limit(coarse, d, query, bandwidth=10.0)
     assert found.method == "mean over ties"
-    assert "only 3 distinct gaps" in found.reason
+    assert "only 3 distinct distances" in found.reason
     assert found.estimate == pytest.approx(d[coarse == 0].mean())
 
 
@@ -111,5 +112,5 @@ def test_without_ties_few_gaps_are_not_estimable():
 
 @pytest.mark.parametrize("bandwidth", [-0.1, np.nan, np.inf])
 def test_a_bandwidth_must_be_a_gap(bandwidth):
-    with pytest.raises(MpcError, match="bandwidth must be a finite score gap"):
+    with pytest.raises(MpcError, match="bandwidth must be a finite number of at least 0"):
         limit(*near_pairs(), bandwidth=bandwidth)

@@ -1,10 +1,9 @@
 """Do intervals of the limit hold the truth? A small seeded simulation; a benchmark has the rest."""
 
 import numpy as np
-from near_pairs import near_pairs
 
-from mpc_lab.inference.bandwidth import choose_bandwidth
-from mpc_lab.inference.limit import limit
+from helpers.near_pairs import near_pairs
+from mpc_lab.inference.limit import choose_bandwidth, limit
 
 TRUTH = 0.4
 REPETITIONS = 150

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from pair_sums import families, random_pairs
 from scipy import stats
 
+from helpers.pair_sums import families, random_pairs
 from mpc_lab.errors import MpcError
+from mpc_lab.inference.clustered import estimate_listed, pair_codes
 from mpc_lab.inference.estimates import estimate
-from mpc_lab.inference.listed import estimate_listed, pair_codes, pair_variances
 
 RULES = {
     "naive": lambda query, item: np.eye(len(query), dtype=bool),
@@ -14,6 +14,10 @@ RULES = {
     "both": lambda query, item: query & item,
     "union": lambda query, item: query | item,
 }
+
+
+def listed_variances(z, *codes):
+    return estimate_listed(z, 0.0, pair_codes(*codes), cluster="query").variance_by
 
 
 def double_sum(z, query, item_i, item_j, rule):
@@ -28,8 +32,8 @@ def double_sum(z, query, item_i, item_j, rule):
 @pytest.mark.parametrize("fixed", [True, False])
 def test_variances_equal_the_double_sum_over_pairs_of_pairs(family, fixed):
     pairs = random_pairs(3, fixed_membership=fixed)
-    z = pairs.d**2
-    listed = pair_variances(z, pairs.query, pairs.inside, pairs.outside)
+    z = pairs.d**2 - np.mean(pairs.d**2)
+    listed = listed_variances(z, pairs.query, pairs.inside, pairs.outside)
     expected = double_sum(z, pairs.query, pairs.inside, pairs.outside, RULES[family])
     assert listed[family] == pytest.approx(expected, rel=1e-12)
 
@@ -38,14 +42,15 @@ def test_variances_equal_the_double_sum_over_pairs_of_pairs(family, fixed):
 def test_two_items_may_meet_twice_inside_a_unit(family):
     pairs = random_pairs(4)
     unit = pairs.query // 5
-    listed = pair_variances(pairs.d, unit, pairs.inside, pairs.outside)
-    expected = double_sum(pairs.d, unit, pairs.inside, pairs.outside, RULES[family])
+    z = pairs.d - pairs.d.mean()
+    listed = listed_variances(z, unit, pairs.inside, pairs.outside)
+    expected = double_sum(z, unit, pairs.inside, pairs.outside, RULES[family])
     assert listed[family] == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_items_there_is_no_item_variance():
     pairs = random_pairs(5)
-    assert set(pair_variances(pairs.d, pairs.query)) == {"naive", "query"}
+    assert set(listed_variances(pairs.d, pairs.query)) == {"naive", "query"}
 
 
 @pytest.mark.parametrize("cluster", ["naive", "query", "item", "union"])

@@ -3,11 +3,10 @@ import pytest
 
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.listed import estimate_listed, pair_codes
+from mpc_lab.inference.clustered import estimate_listed, pair_codes
 from mpc_lab.inference.placebo import placebo
-from mpc_lab.pairing.listing import list_pairs
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.shuffling import close_rows, shuffle_within
+from mpc_lab.pairing.pairs import close_rows, list_pairs, shuffle_within
 
 
 @pytest.fixture(scope="module")
@@ -120,5 +119,5 @@ def test_a_group_without_pairs_is_not_estimable(rows):
 
 def test_there_must_be_a_permutation(rows):
     _, log, member, query = rows
-    with pytest.raises(MpcError, match="permutations must be at least 1, got 0"):
+    with pytest.raises(MpcError, match="permutations must be a whole number of at least 1; got 0"):
         placebo(log, member, query, epsilon=0.1, permutations=0)

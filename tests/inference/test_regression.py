@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from pair_sums import random_pairs, sums
 
+from helpers.pair_sums import random_pairs, sums
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import estimate
 from mpc_lab.inference.regression import fit

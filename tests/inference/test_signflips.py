@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mpc_lab.inference.signflips import FLIPS, sign_flip_p
+from mpc_lab.inference.placebo import FLIPS, sign_flip_p
 
 
 def test_it_agrees_with_all_signs_there_are():

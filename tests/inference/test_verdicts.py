@@ -106,5 +106,5 @@ def test_gate_needs_a_cell():
 
 @pytest.mark.parametrize("tolerance", [-0.1, NAN, float("inf")])
 def test_tolerance_must_be_a_margin(tolerance):
-    with pytest.raises(MpcError, match="tolerance must be a number of outcome units"):
+    with pytest.raises(MpcError, match="tolerance must be a finite number of at least 0"):
         one((0.1, 0.2), (0.1, 0.2), tolerance=tolerance)

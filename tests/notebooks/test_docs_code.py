@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sample_files import write_sample_files
+
+from helpers.sample_files import write_sample_files
 
 # The pages are run where they can be built.
 pytestmark = pytest.mark.needs_docs

@@ -66,7 +66,7 @@ def test_a_notebook_draws_with_our_charts_only(path):
 @pytest.mark.needs_notebooks
 @pytest.mark.parametrize("name", NEED_NO_DATA)
 def test_a_notebook_runs_without_data_and_network(name):
-    from execute import BYTES, SECONDS, execute
+    from helpers.execute import BYTES, SECONDS, execute
 
     cut_off = {"MPC_LAB_DATA": None}
     ran = execute(NOTEBOOKS / f"{name}.ipynb", network=False, variables=cut_off)
@@ -76,7 +76,7 @@ def test_a_notebook_runs_without_data_and_network(name):
 
 @pytest.mark.needs_notebooks
 def test_movielens_goes_on_with_the_synthetic_log_where_there_is_no_data(tmp_path):
-    from execute import execute
+    from helpers.execute import execute
 
     empty = {"MPC_LAB_DATA": None, "XDG_CACHE_HOME": str(tmp_path)}
     ran = execute(NOTEBOOKS / "03_movielens.ipynb", network=False, variables=empty)

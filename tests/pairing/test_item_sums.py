@@ -1,27 +1,28 @@
 import numpy as np
 import pytest
-from pairing_logs import small_ranking
 
-from mpc_lab.engines.measure import measure
-from mpc_lab.engines.sources import MemorySource
-from mpc_lab.pairing import item_sums
-from mpc_lab.pairing.item_tables import squared, tables_of_group
+from helpers.pairing_logs import small_ranking
+from mpc_lab.engines.memory import MemorySource
+from mpc_lab.pairing import items
+from mpc_lab.pairing.items import rows_of_group, square_rows
+from mpc_lab.pairing.kernels import stable_order
 from mpc_lab.pairing.log import rescore, sort_rows
-from mpc_lab.pairing.radix import stable_order
+from mpc_lab.pairing.measure import measure
 from mpc_lab.scoring import Baseline, Boosted, Calibrated
+from mpc_lab.vocabulary import MODES
 
 EDGES = np.tile([0.0, 0.01, 0.03], (3, 1))
 
 
 def moments_of(ranking):
     source = MemorySource(ranking, ranking.groups)
-    return measure(source, Baseline(), EDGES, adjacent=True, items=True)
+    return measure(source, Baseline(), EDGES, modes=tuple(MODES.values()), items=True)
 
 
 def test_listing_in_shares_adds_up_to_the_same_sums(monkeypatch):
     ranking = small_ranking()
     whole = moments_of(ranking)
-    monkeypatch.setattr(item_sums, "PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr(items, "PAIRS_AT_ONCE", 50)
     shared = moments_of(ranking)
     assert (whole.items == shared.items).all()
     for name in ("item", "dyad", "item_query", "dyad_query"):
@@ -29,18 +30,15 @@ def test_listing_in_shares_adds_up_to_the_same_sums(monkeypatch):
         assert np.allclose(whole.by[name].uu, shared.by[name].uu, rtol=1e-12)
 
 
-def test_tables_squared_are_the_sums_over_items_and_dyads():
+def test_rows_squared_are_the_sums_over_items_and_dyads():
     ranking = small_ranking()
     moments = moments_of(ranking)
-    counts = moments.pairs[:, 1, -1].tolist()
-    for mode, tables in enumerate(
-        tables_of_group(sort_rows(ranking), 1, EDGES[1], float(moments.center[1]), counts)
-    ):
-        items, dyads = (squared(table, 3) for table in tables)
-        assert (items.clusters == moments.items[mode, 1]).all()
-        assert np.allclose(items.inside, moments.squares["inside"][mode, 1])
-        assert np.allclose(items.quadratic.uu, moments.by["item"].uu[mode, 1])
-        assert np.allclose(dyads.quadratic.cu, moments.by["dyad"].cu[mode, 1])
+    for mode, rows in enumerate(rows_of_group(sort_rows(ranking), 1, moments, 1)):
+        found = square_rows(*rows, 3)
+        assert (found.items == moments.items[mode, 1]).all()
+        assert np.allclose(found.inside, moments.squares["inside"][mode, 1])
+        assert np.allclose(found.by["item"].uu, moments.by["item"].uu[mode, 1])
+        assert np.allclose(found.by["dyad"].cu, moments.by["dyad"].cu[mode, 1])
 
 
 def test_the_radix_order_is_the_stable_one():

@@ -1,31 +1,31 @@
 import numpy as np
 import pytest
-from pairing_logs import small_ranking
 
 import mpc_lab as mpc
+from helpers.pairing_logs import small_ranking
 from mpc_lab.engines.memory import MemoryWalk
 from mpc_lab.pairing import selection
-from mpc_lab.pairing.listing import list_pairs
 from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.pairs import list_pairs
 from mpc_lab.pairing.thresholds import default_grid, parse_threshold
 
 
 def sorted_gaps(ranking, group):
-    return np.sort(list_pairs(ranking, group, None, "matched", np.inf)["gap"])
+    return np.sort(list_pairs(ranking, group, None, "matched", np.inf)["distance"])
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.3, 0.999, 1.0])
 @pytest.mark.parametrize("levels", [1, 3, 5000])
-def test_the_kth_smallest_gap_is_that_of_the_sorted_list(share, levels):
+def test_the_kth_smallest_distance_is_that_of_the_sorted_list(share, levels):
     ranking = small_ranking(levels=levels)
     walk = MemoryWalk(sort_rows(ranking))
     pairs = selection.count_pairs(walk, 0, 3)
     k = np.maximum(1, np.ceil(share * pairs)).astype(np.int64)
-    found = selection.kth_smallest_gaps(walk, 0, pairs, k)
+    found = selection.kth_smallest_distances(walk, 0, pairs, k)
     for g, group in enumerate(ranking.groups):
-        gaps = sorted_gaps(ranking, group)
-        assert len(gaps) == pairs[g]
-        assert found[g] == gaps[k[g] - 1]
+        distances = sorted_gaps(ranking, group)
+        assert len(distances) == pairs[g]
+        assert found[g] == distances[k[g] - 1]
 
 
 def test_bisection_finds_what_a_bracket_too_wide_to_collect_holds(monkeypatch):
@@ -33,7 +33,7 @@ def test_bisection_finds_what_a_bracket_too_wide_to_collect_holds(monkeypatch):
     ranking = small_ranking(levels=5000)
     walk = MemoryWalk(sort_rows(ranking))
     pairs = selection.count_pairs(walk, 0, 3)
-    found = selection.kth_smallest_gaps(walk, 0, pairs, pairs // 2)
+    found = selection.kth_smallest_distances(walk, 0, pairs, pairs // 2)
     expected = [
         sorted_gaps(ranking, g)[n // 2 - 1] for g, n in zip(ranking.groups, pairs, strict=True)
     ]
@@ -45,7 +45,7 @@ def test_bisection_ends_at_a_number_that_more_pairs_share_than_can_be_collected(
     ranking = small_ranking(levels=2)
     walk = MemoryWalk(sort_rows(ranking))
     pairs = selection.count_pairs(walk, 0, 3)
-    found = selection.kth_smallest_gaps(walk, 0, pairs, pairs)
+    found = selection.kth_smallest_distances(walk, 0, pairs, pairs)
     assert found.tolist() == [1 / 1024] * 3
 
 
@@ -57,7 +57,7 @@ def test_a_bad_guess_is_mended(monkeypatch):
     ranking = small_ranking(levels=5000)
     walk = MemoryWalk(sort_rows(ranking))
     pairs = selection.count_pairs(walk, 0, 3)
-    found = selection.kth_smallest_gaps(walk, 0, pairs, np.array([1, 2, 3]))
+    found = selection.kth_smallest_distances(walk, 0, pairs, np.array([1, 2, 3]))
     expected = [sorted_gaps(ranking, g)[k] for k, g in enumerate(ranking.groups)]
     assert found.tolist() == expected
 

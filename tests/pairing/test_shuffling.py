@@ -5,9 +5,9 @@ import pytest
 
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing import shuffling
+from mpc_lab.pairing import pairs
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.shuffling import close_rows, shuffle_within
+from mpc_lab.pairing.pairs import close_rows, shuffle_within
 
 
 def test_close_rows_are_all_pairs_of_a_query_within_epsilon():
@@ -39,6 +39,6 @@ def test_every_deal_is_equally_likely():
 
 
 def test_too_many_close_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(shuffling, "MOST_CLOSE", 100)
-    with pytest.raises(MpcError, match=r"pairs of rows have a gap of at most 0\.5"):
+    monkeypatch.setattr(pairs, "MOST_CLOSE", 100)
+    with pytest.raises(MpcError, match=r"pairs of rows have a distance of at most 0\.5"):
         close_rows(sort_rows(synthetic(queries=20)), 0.5)

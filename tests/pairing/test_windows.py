@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pairing_logs import small_ranking
-from strategies import GRID, STEP, calmly, logs, ranking_of
 
 import mpc_lab as mpc
-from mpc_lab.engines.measure import measure, measure_cross
-from mpc_lab.engines.sources import MemorySource
-from mpc_lab.pairing import gather, item_sums, long_items, sweep
+from helpers import oracle
+from helpers.pairing_logs import small_ranking
+from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
+from mpc_lab.engines.memory import MemorySource
+from mpc_lab.pairing import items as sums_over_items
+from mpc_lab.pairing import long_lists, sweep
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.rows import pair_rows
-from mpc_lab.pairing.windows import sums_by_unit
+from mpc_lab.pairing.measure import measure, measure_cross
+from mpc_lab.pairing.pairs import pair_rows, sums_by_unit
 from mpc_lab.scoring import Baseline
+from mpc_lab.vocabulary import MATCHED, MIRRORED, MODES
 
 EDGES = [-1.0, 0.0, 2.5 * STEP, 7 * STEP, 1.0]
 calm = calmly(50)
@@ -30,10 +33,10 @@ def swept_by(way, *, pairs_at_once=1 << 22):
     """Visit every pair, or none, or only those of lists with few pairs."""
     cost, least = {"pairs": (0.0, 1 << 62), "windows": (np.inf, 0), "both": (np.inf, 6)}[way]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "PAIR_COST", cost)
-        patch.setattr(long_items, "LEAST_PAIRS", least)
-        patch.setattr(long_items, "PAIRS_PER_STEP", 0)
-        patch.setattr(item_sums, "PAIRS_AT_ONCE", pairs_at_once)
+        patch.setattr(sweep, "PAIR_COST", cost)
+        patch.setattr(long_lists, "LEAST_PAIRS", least)
+        patch.setattr(long_lists, "PAIRS_PER_STEP", 0)
+        patch.setattr(sums_over_items, "PAIRS_AT_ONCE", pairs_at_once)
         yield
 
 
@@ -41,7 +44,7 @@ def moments_of(ranking, way, *, items=False, edges=EDGES, **options):
     source = MemorySource(ranking, ranking.groups)
     grid = np.tile(edges, (len(ranking.groups), 1))
     with swept_by(way, **options):
-        return measure(source, Baseline(), grid, adjacent=True, items=items)
+        return measure(source, Baseline(), grid, modes=tuple(MODES.values()), items=items)
 
 
 def assert_same(one, other, *families):
@@ -143,7 +146,7 @@ def test_how_thresholds_move_together_is_the_same():
     for way in ("pairs", "windows"):
         with swept_by(way):
             grid = np.tile(EDGES, (3, 1))
-            found.append(measure_cross(source, Baseline(), grid, adjacent=False)[0][1])
+            found.append(measure_cross(source, Baseline(), grid, modes=(MATCHED, MIRRORED))[0][1])
     for square in ("cc", "cu", "uu"):
         np.testing.assert_array_equal(*(getattr(cross, square) for cross in found))
 
@@ -167,24 +170,26 @@ def test_units_of_several_queries_are_one_cluster():
 
 
 def test_a_long_list_is_swept_by_windows_and_a_short_one_is_not():
-    by_windows = sweep._by_windows.py_func
     rng = np.random.default_rng(0)
     for size, wanted in ((100, False), (20_000, True)):
         score = np.sort(rng.normal(size=size))
         mask = rng.integers(0, 8, size).astype(np.uint64)
         steps = 2 * 3 * 15
-        assert by_windows(0, size, score, mask, 0.2, steps, gather.PAIR_COST) == wanted
+        starts, long = np.array([0, size]), np.zeros(1, dtype=bool)
+        sweep.find_long(starts, score, mask, 0.2, steps, sweep.PAIR_COST, 0, 1, long)
+        assert long[0] == wanted
 
 
-@pytest.mark.parametrize("mode", ["matched", "mirrored"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("levels", [1, 64, 5000])
 def test_sums_by_unit_are_those_of_listed_pairs(mode, levels):
     ranking = small_ranking(levels=levels)
     log = sort_rows(ranking)
     member = ranking.member("g1")[log.row]
-    i, j = pair_rows(log, member, mode, 0.01)
+    side = MODES[mode].side
+    i, j = pair_rows(log, member, side, 0.01)
     query = ranking.query_code[log.row][i]
-    pairs, sums = sums_by_unit(log, member, mode, 0.01)
+    pairs, sums = sums_by_unit(log, member, side, 0.01)
     np.testing.assert_array_equal(pairs, np.bincount(query, minlength=40))
     d = log.outcome[i] - log.outcome[j]
     np.testing.assert_array_equal(sums, np.bincount(query, d, minlength=40))
@@ -204,16 +209,30 @@ def test_a_large_number_in_all_outcomes_does_not_drown_what_they_differ_by():
 
 
 def test_more_pairs_than_can_be_listed_are_refused(monkeypatch):
-    monkeypatch.setattr("mpc_lab.pairing.reach.MOST_LISTED", 20)
+    monkeypatch.setattr("mpc_lab.pairing.pairs.MOST_LISTED", 20)
     ranking = small_ranking()
     log = sort_rows(ranking)
-    with pytest.raises(mpc.MpcError, match=r"pairs have a gap of at most 1, and at most 20 can be"):
-        pair_rows(log, ranking.member("g1")[log.row], "matched", 1.0)
+    with pytest.raises(
+        mpc.MpcError, match=r"pairs have a distance of at most 1, and at most 20 can"
+    ):
+        pair_rows(log, ranking.member("g1")[log.row], MATCHED.side, 1.0)
 
 
 def test_item_tables_of_more_pairs_than_can_be_kept_are_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("mpc_lab.pairing.item_tables.MOST_KEPT", 20)
+    monkeypatch.setattr("mpc_lab.results.pooling.MOST_KEPT", 20)
     audit = mpc.audit(small_ranking(), threshold=0.03, progress=False)
     with pytest.raises(mpc.MpcError, match=r"at most 20 pairs of a group, but a group has"):
         audit.save(tmp_path / "audit.nc", items=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_ordinary_log_never_loads_the_kernels_of_long_lists():
+    code = (
+        "import mpc_lab as mpc\n"
+        "from mpc_lab.pairing import long_lists, sweep, windows\n"
+        "mpc.audit(mpc.datasets.synthetic(queries=200), progress=False).curve\n"
+        "late = [sweep.find_long, windows.add_windows, long_lists._find, long_lists._book]\n"
+        "print([kernel.__name__ for kernel in late if kernel.signatures])\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

@@ -134,14 +134,14 @@ def test_the_ratings_are_left_as_they_were():
 
 @pytest.mark.parametrize("rank", [0, -1, 30, 64, 2.5, True, "64", None])
 def test_a_bad_rank_is_one_sentence(rank):
-    wanted = "rank must be .* below the 40 users and 30 items of the training ratings, got"
+    wanted = "rank must be a whole number from 1 to 29; got .* below the 40 users and 30 items"
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.rankers.svd(draw_ratings(40, 30), rank=rank)
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.5, 1.5, float("nan"), True, "0.8", None])
 def test_a_bad_fraction_is_one_sentence(fraction):
-    with pytest.raises(mpc.MpcError, match="train_fraction must be a number between 0 and 1, got"):
+    with pytest.raises(mpc.MpcError, match="train_fraction must be a finite number above 0 and"):
         mpc.rankers.svd(draw_ratings(40, 30), rank=5, train_fraction=fraction)
 
 

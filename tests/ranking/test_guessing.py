@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import mpc_lab as mpc
-from mpc_lab.ranking.guessing import ROLES, guess_columns
+from mpc_lab.ranking.guessing import GUESSED, guess_columns
 
 LOG = {
     "userId": [1, 1, 2, 2],
@@ -18,7 +18,7 @@ LOG = {
     "rating": [4, 3, 5, 1],
     "genres": ["Action|Crime", "Drama", "Action|Crime", ""],
 }
-GUESSED = {
+FOUND = {
     "query": "userId",
     "item": "movieId",
     "score": "prediction",
@@ -34,11 +34,11 @@ def given(frame):
 
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
 def test_the_columns_of_a_usual_log_are_found_in_any_table(make):
-    assert given(make(LOG)) == GUESSED
+    assert given(make(LOG)) == FOUND
 
 
 def test_every_role_has_an_entry_and_what_nothing_suggests_is_none():
-    assert guess_columns({"a": [1, 2], "b": ["x", "y"]}) == dict.fromkeys(ROLES)
+    assert guess_columns({"a": [1, 2], "b": ["x", "y"]}) == dict.fromkeys(GUESSED)
 
 
 def test_a_guess_can_be_given_to_a_ranking():

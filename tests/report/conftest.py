@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from corpus import COLUMNS, log
 
 import mpc_lab as mpc
+from helpers.hostile import CORPUS, HOSTILE_COLUMNS, log, with_hostile_columns
 from mpc_lab.report.page import page
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep the tests that read a report on the one worker that makes it."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here and item.get_closest_marker("needs_browser") is None:
-            item.add_marker(pytest.mark.xdist_group("report"))
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +26,9 @@ def text(audit):
 @pytest.fixture(scope="session")
 def hostile():
     """Return an audit in which every name is one that something could obey."""
-    return mpc.audit(log(), **COLUMNS, threshold=0.1, progress=False)
+    rows = log(CORPUS, items=24, better=(0, 30), lift=0.6)
+    columns = HOSTILE_COLUMNS
+    return mpc.audit(with_hostile_columns(rows), **columns, threshold=0.1, progress=False)
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from corpus import COLUMNS, CORPUS, log
 from rich.console import Console
 
 import mpc_lab as mpc
+from helpers.hostile import COLUMNS, CORPUS, log
 from mpc_lab import charts
 from mpc_lab.charts.export import svg
-from mpc_lab.command_line.tables import headline_table, to_csv
+from mpc_lab.cli.show import headline_table, to_csv
 
 PACKAGE = Path(mpc.__file__).parent
 # What a report is made of. Nothing here can run, load or lead anywhere but inside the page.
@@ -103,7 +103,7 @@ def every_chart(audit):
     yield charts.ladder(audit)
     yield charts.epsilon_curve(audit, group)
     yield charts.power(audit, group)
-    yield charts.bracket(mpc.audit(log(), **COLUMNS, **BOTH), group)
+    yield charts.bracket(mpc.audit(log(CORPUS), **COLUMNS, **BOTH), group)
     for draw in (charts.rivals, charts.calibration, charts.gap_density, charts.love):
         yield draw(audit, group)
 
@@ -131,6 +131,7 @@ def expressions(node, inside=False):
         yield node
 
 
+@pytest.mark.long
 def test_no_name_is_an_expression_or_a_field_of_a_specification(drawn):
     names = [name[:20] for name in CORPUS]
     for spec, _ in drawn:
@@ -138,6 +139,7 @@ def test_no_name_is_an_expression_or_a_field_of_a_specification(drawn):
             assert not [name for name in names if name in text]
 
 
+@pytest.mark.long
 def test_a_drawing_has_no_element_of_the_data(drawn):
     for _, text in drawn:
         root = ET.fromstring(text)
@@ -192,7 +194,7 @@ def test_an_error_about_a_hostile_name_is_one_line_on_the_terminal(hostile, caps
 def test_nothing_in_the_package_unpickles():
     wrong = []
     # A Spark job's own results, from its workers to its driver; never a file or a given value.
-    own = {PACKAGE / "engines" / "spark_cluster.py"}
+    own = {PACKAGE / "engines" / "spark.py"}
     for path in set(PACKAGE.rglob("*.py")) - own:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = {

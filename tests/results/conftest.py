@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from handmade import Rows, build, cell
+
+from helpers.handmade import Rows, build, cell
 
 
 @pytest.fixture

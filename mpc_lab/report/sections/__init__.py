@@ -1,27 +1,27 @@
-"""The sections of a report, in its order: each a function from a context to a piece of HTML."""
+"""The sections of a report, in its order: each a function from a context to HTML.
 
-from mpc_lab.report.sections.boosts import boosts
-from mpc_lab.report.sections.checks import balance, ladder, power
-from mpc_lab.report.sections.curves import curves
-from mpc_lab.report.sections.finding import finding, forest, verdicts
+A new section is a function in a file of this folder, and a line in ``SECTIONS``.
+"""
+
+from mpc_lab.report.context import Section
+from mpc_lab.report.sections.checks import balance, curves, ladder, power
+from mpc_lab.report.sections.finding import finding, forest, pairs, verdicts
 from mpc_lab.report.sections.method import data_and_method, everything
-from mpc_lab.report.sections.pairs import pairs
-from mpc_lab.report.sections.rivals import rivals
+from mpc_lab.report.sections.rivals import boosts, rivals
 
-# Id, title, function; the rows of the log are needed for those marked so.
-SECTIONS = (
-    ("finding", "The finding", finding, False),
-    ("forest", "Every group with its interval", forest, False),
-    ("verdicts", "Verdicts", verdicts, False),
-    ("curves", "The gap over ε", curves, False),
-    ("ladder", "What the standard errors rest on", ladder, False),
-    ("power", "What could have been found", power, False),
-    ("balance", "Are the two sides of the pairs alike", balance, True),
-    ("rivals", "Other measures, and why they disagree", rivals, True),
-    ("boosts", "The boost that would close the gap, and its cost", boosts, True),
-    ("pairs", "A sample of pairs", pairs, True),
-    ("method", "Data and method", data_and_method, False),
-    ("settings", "Settings, versions, fingerprint", everything, False),
-)
+SECTIONS = [
+    Section("finding", "The finding", finding),
+    Section("forest", "Every group with its interval", forest),
+    Section("verdicts", "Verdicts", verdicts),
+    Section("curves", "The gap over ε", curves),
+    Section("ladder", "What the standard errors rest on", ladder),
+    Section("power", "What could have been found", power),
+    Section("balance", "Are the two sides of the pairs alike", balance, needs_rows=True),
+    Section("rivals", "Other measures, and why they disagree", rivals, needs_rows=True),
+    Section("boosts", "The boost that would close the gap, and its cost", boosts, needs_rows=True),
+    Section("pairs", "A sample of pairs", pairs, needs_rows=True),
+    Section("method", "Data and method", data_and_method),
+    Section("settings", "Settings, versions, fingerprint", everything),
+]
 
 __all__ = ["SECTIONS"]

@@ -1,4 +1,4 @@
-"""What the finding rests on: the ladder of standard errors, power, balance and placebos."""
+"""What the finding rests on: curves over ε, the ladder of standard errors, power, balance."""
 
 from __future__ import annotations
 
@@ -6,15 +6,65 @@ import math
 
 import xarray as xr
 
-from mpc_lab import charts
+from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
-from mpc_lab.report.html import Head, count, label, paragraphs, probability, signed, table, words
-from mpc_lab.results.reading import Cell
-from mpc_lab.results.wording import number, percent
+from mpc_lab.results.summary import Cell
+from mpc_lab.text import NOTHING, entry, minus, p_value, percent, with_ends
 
 _ROWS = 50
 _PLACEBOS = 100
 _POWER = 0.8
+
+
+def curves(context: Context) -> str:
+    """Return a curve for each of them."""
+    how = (
+        "A gap that is there only at one ε deserves distrust. The inner area is the interval at "
+        "each ε on its own, the outer one a band that covers the whole curve at once. At ε above 0 "
+        "the item scored lower should have a slightly lower outcome whatever its group, so that "
+        "curves tend to fall."
+    )
+    pieces = [paragraphs([how], "soft"), paragraphs([context.focus_note], "note")]
+    for cell in context.focus:
+        pieces.append(f"<h3>Group {label(cell.group)}</h3>")
+        pieces.append(context.attempt(_curve, context, cell))
+    if not context.has_rows:
+        pieces.append(
+            paragraphs(["The limit ε → 0 and the certificate need the rows of the log."], "note")
+        )
+    return "".join(pieces)
+
+
+def _curve(context: Context, cell: Cell) -> str:
+    part = context.part
+    drawn = context.draw("epsilon_curve", cell.group, part.rule, part.mode)
+    if not context.has_rows:
+        return drawn
+    return (
+        drawn
+        + context.attempt(_limit, context, cell)
+        + context.attempt(_certificate, context, cell)
+    )
+
+
+def _limit(context: Context, cell: Cell) -> str:
+    part = context.part
+    found = context.audit.limit(cell.group, part.rule, part.mode)
+    value, ends = with_ends(float(found.estimate), float(found.ci_low), float(found.ci_high))
+    method = str(found.method.item())
+    if method == "not estimable":
+        return f"<p><b>Limit ε → 0:</b> not estimable ({escape(found.reason.item())}).</p>"
+    return (
+        f"<p><b>Limit ε → 0:</b> {value} ({escape(context.level)} interval {ends}, not adjusted "
+        f"for the number of groups), by {escape(method)} "
+        f"over {int(found.n_pairs):,} pairs with distances up to {float(found.bandwidth):.3g}; "
+        f"{escape(percent(round(float(found.tie_share), 4)))} of them are ties.</p>"
+    )
+
+
+def _certificate(context: Context, cell: Cell) -> str:
+    found = context.audit.certificate(cell.group, context.part.rule)
+    return f"<p><b>Certificate:</b> {minus(escape(found.sentence))}</p>"
 
 
 def ladder(context: Context) -> str:
@@ -24,8 +74,8 @@ def ladder(context: Context) -> str:
         "under one assumption; the upright tick is the one used. A wide ladder says that few "
         "queries or items carry the finding."
     )
-    chart = charts.ladder(context.audit, context.part.rule, context.part.mode)
-    return paragraphs([how], "soft") + context.figure(chart)
+    drawn = context.draw("ladder", context.part.rule, context.part.mode)
+    return paragraphs([how], "soft") + drawn
 
 
 def power(context: Context) -> str:
@@ -50,30 +100,24 @@ def power(context: Context) -> str:
     pieces = [paragraphs([how], "soft"), table(heads, rows)]
     pieces += [paragraphs([f"And {more:,} more groups."], "note")] if more else []
     if context.focus:
-        first = context.focus[0].group
-        pieces.append(
-            context.attempt(
-                lambda: context.figure(
-                    charts.power(context.audit, first, context.part.rule, context.part.mode)
-                )
-            )
-        )
+        cell = (context.focus[0].group, context.part.rule, context.part.mode)
+        pieces.append(context.attempt(context.draw, "power", *cell))
     return "".join(pieces)
 
 
 def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool) -> list[str]:
     one = found.sel(group=cell.group)
     names = ["mde", "mde_adjusted", "mde_floor"]
-    row = [label(cell.group), signed(cell.estimate, 3)]
-    row += [signed(float(one[name]), 3) for name in names]
-    return [*row, count(float(one["queries_needed"]))] if with_effect else row
+    row = [label(cell.group), entry(cell.estimate, 3)]
+    row += [entry(float(one[name]), 3) for name in names]
+    return [*row, entry(float(one["queries_needed"]), ",.0f")] if with_effect else row
 
 
 def balance(context: Context) -> str:
     """Return how alike the two sides are, how often items recur, and what placebos show."""
     if not context.focus:
         return paragraphs(["No group has pairs to compare."], "note")
-    return context.attempt(lambda: _balance(context))
+    return context.attempt(_balance, context)
 
 
 def _balance(context: Context) -> str:
@@ -83,7 +127,7 @@ def _balance(context: Context) -> str:
     )
     level = float(context.options.get("level", 0.95))
     how = (
-        f"Placebos: the same group with its members dealt out anew inside each query, {_PLACEBOS} "
+        f"Placebos: the same group with its members shuffled inside each query, {_PLACEBOS} "
         "times. About "
         f"{percent(round(1 - level, 4))} of them should be rejected by their own test, which "
         "gives random signs to the sums of queries; many more would say that groups without "
@@ -98,14 +142,8 @@ def _balance(context: Context) -> str:
     rows = [_balance_row(found.sel(group=name), name) for name in names]
     pieces = [paragraphs([how], "soft"), table(heads, rows)]
     cell = (context.focus[0].group, context.part.rule, context.part.mode)
-    pieces.append(
-        context.attempt(lambda: context.figure(charts.placebo(context.audit, *cell, found=found)))
-    )
-    pieces.append(
-        context.attempt(
-            lambda: context.figure(charts.love(context.audit, cell[0], (), *cell[1:], found=found))
-        )
-    )
+    pieces.append(context.attempt(context.draw, "placebo", *cell, found=found))
+    pieces.append(context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found))
     more = (
         "Only the position in the list is compared: audit.report(…, covariates=[…]) adds columns."
     )
@@ -116,13 +154,9 @@ def _balance_row(one: xr.Dataset, name: str) -> list[str]:
     row = [label(name)]
     for key in ("placebo_rejected", "placebo_rejected_as_audited"):
         rejected = float(one[key])
-        row.append(words(percent(round(rejected, 4))) if math.isfinite(rejected) else "–")
-    row += [signed(float(one[key]), 3) for key in ("placebo_mean", "placebo_observed")]
-    row += [probability(float(one["placebo_observed_p_value"]))]
-    row += [_effective(float(one["effective_queries"]))]
+        row.append(escape(percent(round(rejected, 4))) if math.isfinite(rejected) else NOTHING)
+    row += [entry(float(one[key]), 3) for key in ("placebo_mean", "placebo_observed")]
+    row += [escape(p_value(float(one["placebo_observed_p_value"])))]
+    row += [entry(float(one["effective_queries"]), 1)]
     sides = one["effective_items"].values.tolist() if "effective_items" in one else [math.nan] * 2
-    return row + [_effective(float(side)) for side in sides]
-
-
-def _effective(value: float) -> str:
-    return number(value, 1) if math.isfinite(value) else "–"
+    return row + [entry(float(side), 1) for side in sides]

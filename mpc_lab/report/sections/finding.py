@@ -1,42 +1,25 @@
-"""The finding in words, the forest, and the table of verdicts."""
+"""The finding in words, the forest, the table of verdicts, and a sample of pairs if asked for."""
 
 from __future__ import annotations
 
 import math
 
-from mpc_lab import charts
+import pandas as pd
+
+from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
-from mpc_lab.report.html import (
-    NOTHING,
-    Head,
-    count,
-    folded,
-    label,
-    paragraphs,
-    probability,
-    signed,
-    table,
-    with_ends,
-    words,
-)
-from mpc_lab.results.reading import Cell, Slice
-from mpc_lab.results.summary import reading, why_not
-from mpc_lab.results.wording import percent, quoted
+from mpc_lab.results.summary import Cell, Slice, reading, why_not
+from mpc_lab.text import between, entry, minus, p_value, quoted, with_ends
+from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
 _LEAD = 3
-_MARKS = {
-    "undervalued": ("▲", "undervalued"),
-    "overvalued": ("▼", "overvalued"),
-    "within tolerance": ("=", "within"),
-    "inconclusive": ("○", ""),
-    "not estimable": (NOTHING, ""),
-}
+_NAMES = ("query", "item", "other_item")
 READ = (
     "The gap is the mean outcome of items of the group less the mean outcome of the items they are "
     "paired with: items of the same query, outside the group, scored the same or at most ε above. "
-    "Above 0, items of the group do better than the items ranked just above them."
+    "Above 0, items of the group have higher outcomes than the items ranked just above them."
 )
 
 
@@ -48,8 +31,8 @@ def finding(context: Context) -> str:
     pieces = [
         paragraphs(findings[:_LEAD], "lead"),
         paragraphs(findings[_LEAD:]),
-        paragraphs([context.gate] if context.gate else [], "lead"),
-        _facts(context),
+        paragraphs([context.gate], "lead"),
+        _sizes(context),
         paragraphs(found.others),
         paragraphs(found.cautions, "warn"),
         paragraphs([READ, *found.compared, *found.more], "soft"),
@@ -57,24 +40,22 @@ def finding(context: Context) -> str:
     return "".join(pieces)
 
 
-def _facts(context: Context) -> str:
+def _sizes(context: Context) -> str:
     options = context.options
     sizes = [("rows", "n_rows"), ("queries", "n_queries"), ("items", "n_items")]
     numbers = [(noun, f"{int(options[key]):,}") for noun, key in sizes if options.get(key)]
     numbers.append(("groups", f"{len(context.part.cells):,}"))
     used = [cell.pairs for cell in context.part.cells if cell.pairs]
     if used:
-        low, high = f"{min(used):,}", f"{max(used):,}"
-        numbers.append(("pairs a group", low if low == high else f"{low} to {high}"))
-    items = "".join(f"<li><b>{words(number)}</b>{words(noun)}</li>" for noun, number in numbers)
+        numbers.append(("pairs a group", between(used, ",")))
+    items = "".join(f"<li><b>{escape(number)}</b>{escape(noun)}</li>" for noun, number in numbers)
     return f'<ul class="facts">{items}</ul>'
 
 
 def forest(context: Context) -> str:
     """Return the forest of all groups."""
     note = "Hover over a mark for its numbers. Triangles are findings; the line at 0 is no gap."
-    chart = charts.forest(context.audit, limit=_FOREST)
-    return context.figure(chart) + paragraphs([note], "soft")
+    return context.draw("forest", limit=_FOREST) + paragraphs([note], "soft")
 
 
 def verdicts(context: Context) -> str:
@@ -88,20 +69,16 @@ def verdicts(context: Context) -> str:
     ]
     if left:
         pieces += paragraphs([f"Left out: {len(left)} more combinations of rule and mode."], "note")
-    how = (
-        "A verdict rests on the adjusted interval: undervalued where it lies above 0; overvalued "
-        "where it and that of the mirrored pairs lie below 0; within tolerance where it lies "
-        "inside the tolerance; otherwise inconclusive, which is not the same as no gap."
-    )
-    return paragraphs([how], "soft") + "".join(pieces)
+    clauses = "; ".join(known.rests_on for known in VERDICTS.values() if known.rests_on)
+    how = [f"A verdict rests on the adjusted interval: {clauses}."]
+    return paragraphs(how, "soft") + "".join(pieces)
 
 
 def _table(context: Context, part: Slice, at_most: int) -> str:
     options = context.options
-    level = percent(float(options.get("level", 0.95)))
     adjusted = options.get("adjust", "none") != "none"
     heads = [Head("Group", True), Head("Verdict", True), Head("Gap")]
-    heads += [Head(f"{'Adjusted ' if adjusted else ''}{words(level)} interval")]
+    heads += [Head(f"{'Adjusted ' if adjusted else ''}{escape(context.level)} interval")]
     heads += [Head(f"{'Adjusted ' if adjusted else ''}<i>p</i>"), Head("ε"), Head("Pairs")]
     heads += [Head("Queries"), Head("Effective clusters"), Head("Least gap findable")]
     cells = context.audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
@@ -117,26 +94,64 @@ def _table(context: Context, part: Slice, at_most: int) -> str:
     return table(heads, rows) + paragraphs(rest, "note")
 
 
-def _row(cell: Cell, p_value: float, findable: float) -> list[str]:
+def _row(cell: Cell, p: float, findable: float) -> list[str]:
     gap, ends = with_ends(cell.estimate, cell.low, cell.high)
     return [
         label(cell.group),
         verdict(cell),
         gap,
         ends,
-        probability(p_value),
-        f"{cell.epsilon:.3g}" if math.isfinite(cell.epsilon) else NOTHING,
-        count(cell.pairs),
-        count(cell.queries),
-        f"{cell.effective:,.1f}" if math.isfinite(cell.effective) else NOTHING,
-        signed(findable, 3),
+        escape(p_value(p)),
+        entry(cell.epsilon, ".3g"),
+        entry(cell.pairs, ",d"),
+        entry(cell.queries, ",d"),
+        entry(cell.effective, ",.1f"),
+        entry(findable, 3),
     ]
 
 
 def verdict(cell: Cell) -> str:
     """Return a verdict with its mark and its reason."""
-    mark, kind = _MARKS[cell.verdict]
-    reason = why_not(cell) if cell.verdict == "not estimable" else cell.reason
+    # The class that style.css colours: the first word of the verdict.
+    mark, kind = VERDICTS[cell.verdict].mark, cell.verdict.split()[0]
+    reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     reason = "" if reason == "interval covers 0" else reason  # the interval shows it
-    small = f'<span class="reason">{words(reason)}</span>' if reason else ""
-    return f'<span class="verdict {kind}">{mark} {words(cell.verdict)}</span>{small}'
+    small = f'<span class="reason">{escape(reason)}</span>' if reason else ""
+    return f'<span class="verdict {kind}">{mark} {escape(cell.verdict)}</span>{small}'
+
+
+def pairs(context: Context) -> str:
+    """Return the closest pairs of the groups looked at closely."""
+    if not context.pairs:
+        how = "None was asked for: this page holds aggregates only. See audit.report(…, pairs=20)."
+        return paragraphs([how], "note")
+    how = (
+        "The pairs with the smallest score distances, with ids as in the log. The item is in "
+        "the group, the other item is not. They illustrate; the estimate is over all pairs."
+    )
+    pieces = [paragraphs([how], "soft")]
+    for cell in context.focus:
+        pieces.append(f"<h3>Group {label(cell.group)}</h3>")
+        pieces.append(context.attempt(_pairs, context, cell))
+    return "".join(pieces)
+
+
+def _pairs(context: Context, cell: Cell) -> str:
+    part = context.part
+    found = context.audit.pairs(cell.group, part.rule, part.mode, limit=context.pairs)
+    if found.empty:
+        return paragraphs(["There is no pair."], "note")
+    heads = [Head(escape(str(column).replace("_", " ")), column in _NAMES) for column in found]
+    return table(heads, [_pair(found, k) for k in range(len(found))])
+
+
+def _pair(found: pd.DataFrame, k: int) -> list[str]:
+    cells = []
+    for column in found:
+        value = found[column].iloc[k]
+        if column in _NAMES:
+            cells.append(label(value))
+        else:
+            shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
+            cells.append(escape(minus(shown)))
+    return cells

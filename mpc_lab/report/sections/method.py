@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from typing import Any
 
+from mpc_lab.html import definitions, escape, paragraphs
 from mpc_lab.report.context import Context
-from mpc_lab.report.facts import columns, fingerprint, options_of, versions
-from mpc_lab.report.html import definitions, paragraphs, words
-from mpc_lab.report.mathml import EQUATIONS
-from mpc_lab.report.model_card import LIMITS
-from mpc_lab.results.summary import CLUSTERS
+from mpc_lab.report.documents import LIMITS, columns, fingerprint, options_of, versions
+from mpc_lab.vocabulary import MODES, VARIANCES
 
 _SETTING_AT_MOST = 600
 _ADJUST = {
@@ -21,11 +20,6 @@ _ADJUST = {
     "fdr_bh": "Benjamini and Hochberg's false discovery rate; intervals at 1 − R·a/m, R the number "
     "of rejections.",
     "none": "No adjustment: each interval is for one group on its own.",
-}
-_MODES = {
-    "matched": "matched: the group's item is tied with the other, or scored at most ε below it",
-    "mirrored": "mirrored: tied with the other, or scored at most ε above it",
-    "adjacent": "adjacent: neighbours in the ranked list, at most ε apart",
 }
 
 
@@ -42,7 +36,7 @@ def data_and_method(context: Context) -> str:
             "<h3>Limit, certificate, power</h3>",
             _further(),
             "<h3>What an audit cannot show</h3>",
-            "<ul>" + "".join(f"<li>{words(line)}</li>" for line in LIMITS) + "</ul>",
+            "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in LIMITS) + "</ul>",
             "<h3>Reference</h3>",
             paragraphs([_REFERENCE], "soft"),
         ]
@@ -83,12 +77,12 @@ def _pairs(context: Context) -> str:
     after = [
         f"Threshold ε: {options.get('threshold', 'not recorded')}, for each group and scoring rule "
         "on its own; ties at ε are all taken in. "
-        + "; ".join(_MODES[mode] for mode in modes)
+        + "; ".join(f"{mode}: {MODES[mode].method}" for mode in modes)
         + ".",
         "A group below 0 is called overvalued only if its mirrored pairs are below 0 too: the item "
         "scored lower should do a little worse even where there is no bias.",
     ]
-    return paragraphs(lines) + EQUATIONS["gap"] + paragraphs(after)
+    return paragraphs(lines) + _formula("gap") + paragraphs(after)
 
 
 def _intervals(context: Context) -> str:
@@ -103,12 +97,16 @@ def _intervals(context: Context) -> str:
                 "the pairs of the same two items, and “both” is the item variance within queries."
             ]
         ),
-        EQUATIONS["variance"],
+        _formula("variance"),
         paragraphs(["The number of clusters is an effective one, of clusters with c pairs each:"]),
-        EQUATIONS["effective"],
-        EQUATIONS["interval"],
+        _formula("effective"),
+        _formula("interval"),
     ]
-    lines = [f"Here pairs are clustered {CLUSTERS[cluster]}."] if cluster in CLUSTERS else []
+    lines = (
+        [f"Here pairs are clustered {VARIANCES[cluster].clustered}."]
+        if cluster in VARIANCES
+        else []
+    )
     if options.get("correction"):
         lines.append(f"Small samples: {options['correction']}.")
     lines.append(f"{_ADJUST.get(adjust, '')} a = 1 − level; m is the number of estimable cells.")
@@ -119,11 +117,11 @@ def _further() -> str:
     return (
         paragraphs(
             [
-                "The limit is β₀ of a local quadratic regression of d on the score gap Δ with "
+                "The limit is β₀ of a local quadratic regression of d on the score distance Δ with "
                 "triangular weights (robust bias-corrected local linear):"
             ]
         )
-        + EQUATIONS["limit"]
+        + _formula("limit")
         + paragraphs(
             [
                 "The certificate takes the mean of d in bins of Δ with a band over all of them, "
@@ -131,8 +129,15 @@ def _further() -> str:
                 "The smallest gap that could be found is"
             ]
         )
-        + EQUATIONS["mde"]
+        + _formula("mde")
     )
+
+
+def _formula(name: str) -> str:
+    """Return a formula as MathML, which docs/_ext/formulas.py has made."""
+    text = files("mpc_lab.report").joinpath("formulas.json").read_text("utf-8")
+    lines = json.loads(text)["formulas"][name]["mathml"]
+    return "".join(f'<div class="equation">{line}</div>' for line in lines)
 
 
 def everything(context: Context) -> str:
@@ -150,7 +155,7 @@ def everything(context: Context) -> str:
             "<h3>Versions</h3>",
             definitions(versions(audit).items()),
             "<h3>Fingerprint of the rows (SHA-256)</h3>",
-            f"<p><code>{words(mark)}</code></p>" if mark else paragraphs(["not known"], "note"),
+            f"<p><code>{escape(mark)}</code></p>" if mark else paragraphs(["not known"], "note"),
             "<h3>Other attributes</h3>",
             definitions(facts),
         ]

@@ -1,0 +1,316 @@
+"""``mpc-lab audit`` and ``mpc-lab demo``: from a log to a table, to files, to the gate's answer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_lab.cli.options import (
+    AUDITED,
+    BY_NAME,
+    LARGE,
+    OPTIONS,
+    Command,
+    add_options,
+    add_path,
+    as_typed,
+    names,
+    read_settings,
+)
+from mpc_lab.cli.show import show, to_csv
+from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, find_files
+from mpc_lab.text import plain
+from mpc_lab.vocabulary import NEEDED_ROLES, ROLES
+from mpc_lab.writing import target_path, write_text
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_DESCRIPTION = """\
+Audit whether a ranker undervalues groups of items, from log files with one row for each
+item shown: CSV, JSON lines, Parquet or Feather. Several files are read as one log: a query that
+occurs in two of them is one query.
+"""
+_EXAMPLES = """\
+examples:
+  mpc-lab audit log.csv --query user --item movie --score score --outcome rating \\
+      --group genres --group-sep "|"
+  mpc-lab audit "logs/2026-*/*.parquet" --query user,day --score s --outcome clicked \\
+      --group is_new,is_local --report report.html --save audit.nc
+  mpc-lab audit log.csv --guess                           look at the guess, then name the columns
+  mpc-lab audit --config audit.toml --tolerance 0.02 --gate && deploy
+
+config file: every option is a key, with files = ["logs/*.csv"]; its paths are taken from the
+folder that it is in, and what stands on the line wins:
+  files = "logs/*.csv"
+  query = ["user", "day"]
+  score = "score"
+  outcome = "clicked"
+  group = "genres"
+  group_sep = "|"
+  threshold = "quantile:0.01"
+  tolerance = 0.02
+  gate = true
+
+exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input or lost output,
+70 a fault of mpc-lab, 128 and its number for a signal: 129 hung up, 130 interrupted, 141 the
+reader of the output left, 143 terminated.
+"""
+
+_OUTPUTS = ("report", "save", "json", "csv", "card")
+_STDOUT = Path("-")
+# A path of "-" prints these instead.
+_PRINTED = ("json", "csv", "card")
+_PLANNED = 1000
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_path(
+        parser, "files", nargs="*", metavar="FILE", help="files, or patterns such as 'logs/*.csv'"
+    )
+    add_path(
+        parser, "--config", type=Path, metavar="AUDIT.toml", help="take options from this file"
+    )
+    add_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Audit the files and return the exit code."""
+    given = read_settings(options)
+    _check_gate(given)
+    if not given.get("files"):
+        raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
+    files = find_files(given["files"], given.get("sep"), given.get("encoding"))
+    _check_outputs(given, files.paths)
+    result = _audit(files, given)
+    planned = given.get("planned", _PLANNED) if given.get("anytime") else None
+    answer, sentence = _gate(result, planned) if given.get("gate") else (0, "")
+    _write(result, given, planned)
+    to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
+    if not given.get("quiet"):
+        show(result, error=to_stdout)
+    if sentence:
+        print(plain(as_typed(sentence)), file=sys.stderr if to_stdout else sys.stdout)
+    return answer
+
+
+def _check_gate(given: dict[str, Any]) -> None:
+    if not given.get("gate"):
+        for name, said in (("anytime", given.get("anytime")), ("planned", "planned" in given)):
+            if said:
+                raise MpcError(f"--{name} says how the gate decides: add --gate.")
+    elif "planned" in given and not given.get("anytime"):
+        raise MpcError("--planned belongs to the intervals of --anytime: add --anytime.")
+    if given.get("planned", _PLANNED) < 1:
+        raise MpcError(f"--planned takes a number of queries, 1 or more, not {given['planned']}.")
+    if given.get("anytime") and not isinstance(given.get("threshold"), float):
+        raise MpcError(
+            "--anytime needs a threshold that was fixed before the first look: give --threshold a "
+            "number of score units."
+        )
+
+
+def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
+    """Refuse a hopeless path before the work, not after it."""
+    printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
+    if len(printed) > 1:
+        listed = " and ".join(printed)
+        raise MpcError(f'Only one of {listed} can be "-", which prints it: give the rest a file.')
+    taken = {Path(path).resolve(): "a log that is read" for path in inputs}
+    for name in _OUTPUTS:
+        if name not in given or (name in _PRINTED and given[name] == _STDOUT):
+            continue
+        try:
+            target = target_path(given[name]).resolve()
+        except MpcError as error:
+            raise MpcError(f"--{name}: {error}") from error
+        if target in taken:
+            raise MpcError(f"--{name} would overwrite {taken[target]}, {str(given[name])!r}.")
+        taken[target] = f"the file of --{name}"
+
+
+# -- the log ---------------------------------------------------------------------------------
+
+
+def _keywords(roles: dict[str, list[str]], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns as an audit takes them."""
+    single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    return {**single, **{name: given[name] for name in ("group_sep", "missing") if name in given}}
+
+
+def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
+    roles, known = {}, files.names
+    for name in ROLES:
+        value = given.get(name)
+        if value is not None:
+            roles[name] = names(value, known) if isinstance(value, list) else [value]
+    if given.get("guess"):
+        roles = _guessed(files, given, roles) | roles
+    absent = [name for name in NEEDED_ROLES if not roles.get(name)]
+    if absent:
+        listed = ", ".join(f"--{name}" for name in absent)
+        raise MpcError(
+            f"An audit needs {listed}: name a column of {files.paths[0]!r} for each, which has "
+            f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}; or let "
+            "--guess choose."
+        )
+    return roles
+
+
+def _guessed(
+    files: Files, given: dict[str, Any], roles: dict[str, list[str]]
+) -> dict[str, list[str]]:
+    """Guess the columns from the first rows, and print the guess."""
+    from mpc_lab.ranking.guessing import guess_columns
+
+    found_first = guess_columns(files.head())
+    guess = {name: value for name, value in found_first.items() if value is not None}
+    separator = guess.pop("group_sep", None)
+    if separator and "group" not in given:
+        given.setdefault("group_sep", separator)
+    taken = {column for named in roles.values() for column in named}
+    found = {
+        name: [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        for name, value in guess.items()
+        if name in ROLES and name not in roles
+    }
+    # A column that was given a role keeps it.
+    found = {name: several for name, several in found.items() if taken.isdisjoint(several)}
+    fresh = [f"--{name} {','.join(several)}" for name, several in found.items()]
+    fresh += [f"--group-sep {separator}"] if separator and "group" not in given else []
+    print(plain(f"Guessed: {' '.join(fresh) or 'nothing'}"), file=sys.stderr)
+    return found
+
+
+def _shows_progress(given: dict[str, Any]) -> bool:
+    return bool(given.get("progress", sys.stderr.isatty()))
+
+
+# -- the audit and what is made of it --------------------------------------------------------
+
+
+def _audit(files: Files, given: dict[str, Any]) -> Audit:
+    from mpc_lab.engines.opening import open_log
+    from mpc_lab.engines.progress import Progress
+    from mpc_lab.run import audit
+
+    chosen = {option.keyword: given[option.name] for option in AUDITED if option.name in given}
+    if "modes" in given:
+        chosen["pairing_modes"] = names(given["modes"], ())
+    chosen["progress"] = _shows_progress(given)
+    large = [option.name for option in OPTIONS if option.section == LARGE]
+    how = {name: given[name] for name in large if name in given}
+    with Progress(chosen["progress"], unit="file") as bar:
+        log = open_log(
+            files,
+            _keywords(_roles(files, given), given),
+            rules=chosen.get("scoring_rules", ()),
+            progress=bar,
+            **how,
+        )
+    if "groups" in given:
+        chosen["groups"] = names(given["groups"], log.known.groups)
+    return audit(log, **chosen)
+
+
+def _gate(result: Audit, planned: int | None) -> tuple[int, str]:
+    from mpc_lab.results.gate import decide, explain
+
+    decision = decide(result, planned=planned)
+    return decision.answer, explain(result, decision)
+
+
+def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
+    """Write whatever was asked for, with the gate as it was decided, and say where it is."""
+    made = []
+    if "save" in given:
+        result.save(given["save"])
+        made.append("save")
+    if "report" in given:
+        shown = _shows_progress(given)
+        pairs = given.get("pairs", 0)
+        result.report(given["report"], pairs=pairs, progress=shown, planned=planned)
+        made.append("report")
+    if "json" in given:
+        _put(given["json"], result.to_json(planned=planned) + "\n")
+        made.append("json")
+    if "csv" in given:
+        _put(given["csv"], to_csv(result))
+        made.append("csv")
+    if "card" in given:
+        _put(given["card"], result.model_card(planned=planned))
+        made.append("card")
+    for name in made:
+        if given[name] != _STDOUT:
+            print(f"Written: {plain(given[name])}", file=sys.stderr)
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a text to its file, or print it."""
+    if path == _STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)
+
+
+# -- the commands ----------------------------------------------------------------------------
+
+AUDIT = Command(
+    "audit",
+    "audit log files: a table, a report, a gate for a pipeline",
+    _add_arguments,
+    _run,
+    {
+        "allow_abbrev": False,
+        "usage": "mpc-lab audit FILE… --query COLUMN --score COLUMN --outcome COLUMN --group "
+        "COLUMN [options]",
+        "description": _DESCRIPTION,
+        "epilog": _EXAMPLES,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    },
+)
+
+
+def _add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--queries", type=int, default=20_000, help="queries to draw (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw (%(default)s)")
+    for name in ("save", "report"):
+        add_path(
+            parser,
+            BY_NAME[name].flag,
+            type=Path,
+            metavar=BY_NAME[name].metavar,
+            help=BY_NAME[name].help,
+        )
+    parser.add_argument("--no-progress", action="store_true", help="show no progress bar")
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    asked = {"save": options.save, "report": options.report}
+    given: dict[str, Any] = {name: path for name, path in asked.items() if path is not None}
+    given["progress"] = sys.stderr.isatty() and not options.no_progress
+    _check_outputs(given, ())
+    from mpc_lab.datasets import synthetic
+    from mpc_lab.pairing.kernels import announced_compilation
+    from mpc_lab.run import audit
+
+    ranking = synthetic(queries=options.queries, seed=options.seed)
+    # An audit that shows its progress announces compilation itself; the demo always does.
+    with announced_compilation(not given["progress"]):
+        result = audit(ranking, progress=given["progress"])
+    _write(result, given, None)
+    show(result)
+    return 0
+
+
+DEMO = Command(
+    "demo",
+    "audit the synthetic example, whose gap is known",
+    _add_demo_arguments,
+    _run_demo,
+    {"description": "Audit the synthetic example of the paper's appendix A, whose gap is known."},
+)

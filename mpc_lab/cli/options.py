@@ -1,0 +1,491 @@
+"""Every option of ``mpc-lab audit``, written once: for the line, for a config file, for the help.
+
+An option is absent (None) unless it was given, so that the line can win over a file. Below the
+list, what is written on a line or in a file becomes the values that an audit takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import shtab
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.vocabulary import MODES, ROLES, public_variances
+
+FILE = {"csv", "json", "card", "report", "save", "config"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of ``mpc-lab``; those that there are stand in `mpc_lab.cli.COMMANDS`.
+
+    Attributes
+    ----------
+    name, help : str
+    add_arguments : callable
+        Gives the parser of the command its arguments.
+    run : callable
+        Does the work and returns the exit code. The namespace it is given also has ``signals``.
+    layout : mapping
+        Further settings of the parser: its description, its epilog.
+    """
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes
+    ----------
+    name : str
+        As it stands in a config file; on the line with dashes.
+    kind : str
+        ``column``, ``columns``, ``text``, ``texts``, ``number``, ``numbers``, ``whole``,
+        ``threshold``, ``rules``, ``flag`` or ``path``.
+    section : str
+        The heading it stands under.
+    help : str
+    metavar : str
+    choices : tuple of str
+        The words it takes, where these are few.
+    """
+
+    name: str
+    kind: str
+    section: str
+    help: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """The option as it is written on the line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def keyword(self) -> str:
+        """What :func:`mpc_lab.audit` calls it."""
+        return {"rules": "scoring_rules", "modes": "pairing_modes"}.get(self.name, self.name)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it may be given several times."""
+        return self.kind in ("columns", "texts", "numbers", "rules")
+
+
+COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
+    "columns of the log",
+    "what is compared",
+    "inference",
+    "logs larger than memory",
+    "output",
+    "gate",
+)
+_CLUSTERS = ("auto", *public_variances())
+_ADJUST = ("holm", "romano_wolf", "fdr_bh", "none")
+
+_ROLES = sorted(ROLES.values(), key=lambda role: not role.is_needed)
+
+OPTIONS = (
+    *(
+        Option(
+            role.name, "columns" if role.takes_several else "column", COLUMNS, role.help, "COLUMN"
+        )
+        for role in _ROLES
+    ),
+    Option(
+        "group_sep", "text", COLUMNS, 'split the labels of --group by this, such as "|"', "TEXT"
+    ),
+    Option(
+        "missing",
+        "text",
+        COLUMNS,
+        "what to do with a row that lacks a value",
+        "",
+        ("raise", "drop"),
+    ),
+    Option(
+        "guess",
+        "flag",
+        COLUMNS,
+        "guess the columns that are not given, and print the guess; check it",
+    ),
+    Option("sep", "text", COLUMNS, "what separates cells of text files (found)", "CHARACTER"),
+    Option(
+        "encoding", "text", COLUMNS, "how letters of text files are written (found)", "ENCODING"
+    ),
+    Option("groups", "texts", COMPARED, "audit these groups only (all)", "NAME,…"),
+    Option(
+        "rules",
+        "rules",
+        COMPARED,
+        "scoring rules: baseline, boosted, boosted:ALPHA, demoted, demoted:ALPHA, calibrated, "
+        "column:NAME (baseline)",
+        "RULE,…",
+    ),
+    Option("modes", "texts", COMPARED, f"pairing modes: {', '.join(MODES)} (matched)", "MODE,…"),
+    Option(
+        "threshold",
+        "threshold",
+        COMPARED,
+        "largest distance between the scores of a pair: a number, quantile:0.01, smallest:1000, "
+        "powered:0.02 or powered:0.02:0.9 (quantile:0.01)",
+        "RULE",
+    ),
+    Option(
+        "epsilon", "numbers", COMPARED, "thresholds of the curve (chosen around it)", "NUMBER,…"
+    ),
+    Option("cluster", "text", INFERENCE, "what may make pairs alike (auto)", "", _CLUSTERS),
+    Option("level", "number", INFERENCE, "confidence level (0.95)", "NUMBER"),
+    Option(
+        "adjust", "text", INFERENCE, "correction for looking at several groups (holm)", "", _ADJUST
+    ),
+    Option(
+        "tolerance",
+        "number",
+        INFERENCE,
+        "a gap inside ± this, in units of the outcome, is within tolerance",
+        "NUMBER",
+    ),
+    Option("bootstrap", "whole", INFERENCE, "also resample queries so many times (0)", "N"),
+    Option("seed", "whole", INFERENCE, "seed of whatever is drawn at random (0)", "N"),
+    Option(
+        "memory",
+        "text",
+        LARGE,
+        "read the log out of core, through DuckDB, in at most this much memory",
+        "SIZE",
+    ),
+    Option(
+        "spill",
+        "path",
+        LARGE,
+        "the folder for what does not fit; emptied at the end (the system's temporary folder)",
+        "FOLDER",
+    ),
+    Option("report", "path", OUTPUT, "write a self-contained page", "OUT.html"),
+    Option(
+        "pairs", "whole", OUTPUT, "show so many pairs of each flagged group in the report (0)", "N"
+    ),
+    Option("save", "path", OUTPUT, "save the audit, sums and never rows", "OUT.nc"),
+    Option("json", "path", OUTPUT, "write the numbers as JSON; - for standard output", "OUT.json"),
+    Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),
+    Option("card", "path", OUTPUT, "write a model-card section in Markdown; - prints it", "OUT.md"),
+    Option("quiet", "flag", OUTPUT, "print no summary and no table"),
+    Option("progress", "flag", OUTPUT, "show a progress bar (in a terminal)"),
+    Option(
+        "gate",
+        "flag",
+        GATE,
+        "exit with 0: nothing found, or all within tolerance; 1: a group outside tolerance; "
+        "2: inconclusive; 3 and above: an error",
+    ),
+    Option(
+        "anytime",
+        "flag",
+        GATE,
+        "decide by intervals that stay valid however often a growing log is looked at; needs a "
+        "number as --threshold",
+    ),
+    Option(
+        "planned",
+        "whole",
+        GATE,
+        "queries at which the intervals of --anytime are tightest, fixed before the first look "
+        "(1000)",
+        "N",
+    ),
+)
+# The options that say how to audit, whatever the log.
+AUDITED = tuple(option for option in OPTIONS if option.section in (COMPARED, INFERENCE))
+BY_NAME = {option.name: option for option in OPTIONS}
+COLUMN_OPTIONS = tuple(
+    option.name
+    for option in OPTIONS
+    if option.section == COLUMNS and option.kind not in ("flag",) and not option.choices
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser every option, under its heading."""
+    sections: dict[str, Any] = {}
+    for option in OPTIONS:
+        if option.section not in sections:
+            sections[option.section] = parser.add_argument_group(option.section)
+        add_option(sections[option.section], option)
+
+
+def add_option(parser: Any, option: Option) -> None:
+    """Give a parser, or a group of its options, one option."""
+    # argparse reads % in a help as the start of a format.
+    settings: dict[str, Any] = {"dest": option.name, "help": option.help.replace("%", "%%")}
+    if option.kind == "flag":
+        parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, **settings)
+        return
+    if option.choices:
+        settings["choices"] = option.choices
+    else:
+        settings["metavar"] = option.metavar
+    if option.is_list:
+        settings["action"] = "append"
+    made = parser.add_argument(option.flag, **settings)
+    if option.name in FILE:
+        made.complete = shtab.FILE
+    elif option.name == "spill":
+        made.complete = shtab.DIRECTORY
+
+
+def add_path(parser: Any, *names: str, is_folder: bool = False, **settings: Any) -> None:
+    """Give a parser an argument that a shell completes with the names of files or folders."""
+    made = parser.add_argument(*names, **settings)
+    made.complete = shtab.DIRECTORY if is_folder else shtab.FILE
+
+
+# ---- the settings of a run: a config file under the options of the line, which win
+
+_FILES = "files"
+
+
+def read_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the value of every option that was given, on the line or in the config file.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With ``files``, ``config`` and every one of `OPTIONS`.
+
+    Returns
+    -------
+    dict
+        By the names of options, and ``files``.
+    """
+    found = {} if options.config is None else read_config(options.config)
+    if options.files:
+        found[_FILES] = list(options.files)
+    for option in OPTIONS:
+        given = getattr(options, option.name)
+        if given is not None:
+            found[option.name] = from_line(option, given)
+    return found
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the settings of a TOML file; its paths are taken from the folder that it is in."""
+    known = [_FILES, *BY_NAME]
+    found: dict[str, Any] = {}
+    for key, value in _toml(path).items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise MpcError(f"{str(path)!r} has an unknown key {key!r}.{near_match(name, known)}")
+        try:
+            found[name] = _files(value) if name == _FILES else from_file(name, value)
+        except MpcError as error:
+            raise MpcError(f"{str(path)!r}: {error}") from error
+        if name == _FILES:
+            found[name] = [str(path.parent / file) for file in found[name]]
+        elif BY_NAME[name].kind == "path" and str(found[name]) != "-":
+            found[name] = path.parent / found[name]
+    return found
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise MpcError(
+            f"The config file {str(path)!r} cannot be read: {error.strerror}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise MpcError(f"The config file {str(path)!r} is not valid TOML: {error}.") from error
+
+
+def _files(value: Any) -> list[str]:
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(file, str) and file for file in listed):
+        raise MpcError(f"files takes the name of a file, or a list of them, not {value!r}.")
+    return listed
+
+
+# ---- the values that words stand for
+
+_THRESHOLDS = "a number, quantile:0.01, smallest:1000 or powered:0.02"
+_RULES = "baseline, boosted, boosted:0.1, demoted, demoted:0.1, calibrated or column:NAME"
+
+
+def from_line(option: Option, given: Any) -> Any:
+    """Return the value of an option that was written on the command line."""
+    if option.kind in ("numbers", "rules"):
+        words = [word for text in given for word in split(text)]
+        return _CHECKED[option.kind](option, words)
+    # Names of columns and groups may hold a comma: they are split once the names are known.
+    return given if option.is_list else _CHECKED[option.kind](option, given)
+
+
+def from_file(name: str, value: Any) -> Any:
+    """Return the value of an option that was written in a config file."""
+    option = BY_NAME[name]
+    if option.is_list:
+        listed = value if isinstance(value, list) else [value]
+        if option.kind in ("columns", "texts"):
+            return [_text(option, one) for one in listed]
+        return _CHECKED[option.kind](option, listed)
+    checked = _CHECKED[option.kind](option, value)
+    if option.choices and checked not in option.choices:
+        raise MpcError(f"{name} takes {', '.join(option.choices)}, not {value!r}.")
+    return checked
+
+
+def split(text: str) -> list[str]:
+    """Return the parts of a comma list, without the space around them.
+
+    Examples
+    --------
+    >>> split("user, day")
+    ['user', 'day']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def names(given: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return names that may stand in comma lists; one that is known as a whole is not split.
+
+    Examples
+    --------
+    >>> names(["user,day", "a, b"], ["user", "day", "a, b"])
+    ['user', 'day', 'a, b']
+    """
+    whole = set(known)
+    return [part for text in given for part in ([text] if text in whole else split(text))]
+
+
+def threshold(text: Any) -> Any:
+    """Return the threshold that a text or a number stands for.
+
+    Examples
+    --------
+    >>> threshold("smallest:1000")
+    Smallest(k=1000)
+    """
+    from mpc_lab.pairing.thresholds import Powered, Quantile, Smallest, as_threshold
+
+    if not isinstance(text, str):
+        return as_threshold(text)
+    word, *arguments = [part.strip() for part in text.split(":")]
+    try:
+        if not arguments:
+            return as_threshold(float(word))
+        if word == "quantile" and len(arguments) == 1:
+            return Quantile(float(arguments[0]))
+        if word == "smallest" and len(arguments) == 1:
+            return Smallest(int(arguments[0]))
+        if word == "powered" and len(arguments) <= 2:
+            return Powered(*map(float, arguments))
+    except MpcError:
+        raise
+    except ValueError:
+        pass
+    raise MpcError(f"threshold takes {_THRESHOLDS}, not {text!r}.")
+
+
+def rule(text: Any) -> Any:
+    """Return the scoring rule that a text stands for.
+
+    Examples
+    --------
+    >>> rule("boosted:0.1")
+    Boosted(alpha=0.1)
+    """
+    from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Demoted
+
+    word, colon, argument = str(text).partition(":")
+    if not colon and word in SCORING_RULES:
+        return word
+    if colon and word == "column" and argument:
+        return Column(argument)
+    if colon and word in ("boosted", "demoted"):
+        try:
+            alpha = float(argument)
+        except ValueError:
+            raise MpcError(f"{word} takes a number behind its colon, not {argument!r}.") from None
+        return Boosted(alpha) if word == "boosted" else Demoted(alpha)
+    raise MpcError(f"rules takes {_RULES}, not {text!r}.")
+
+
+# What an error asks for in Python, as it is written on the line.
+_TYPED = {
+    'pass missing="drop"': "give --missing drop",
+    'missing="drop"': "--missing drop",
+    "audit.summary()": "the summary",
+    "mpc.Column": "--rules column:NAME",
+    "group_sep must": "--group-sep must",
+    "memory=": "--memory",
+    "spill=": "--spill",
+    ", as a Ranking": "",
+}
+
+
+def as_typed(message: str) -> str:
+    """Return a message with the options of the line in it.
+
+    Examples
+    --------
+    >>> as_typed('fill in what is missing, or pass missing="drop" to leave such rows out')
+    'fill in what is missing, or give --missing drop to leave such rows out'
+    """
+    return re.sub("|".join(map(re.escape, _TYPED)), lambda found: _TYPED[found[0]], message)
+
+
+def _text(option: Option, value: Any) -> str:
+    if not isinstance(value, str):
+        raise MpcError(f"{option.name} takes text, not {value!r}; write it in quotes.")
+    return value
+
+
+def _number(option: Option, value: Any) -> float:
+    if not isinstance(value, bool) and isinstance(value, str | int | float):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise MpcError(f"{option.name} takes a number, not {value!r}.")
+
+
+def _whole(option: Option, value: Any) -> int:
+    if not isinstance(value, bool) and isinstance(value, str | int):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    raise MpcError(f"{option.name} takes a whole number, not {value!r}.")
+
+
+def _flag(option: Option, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MpcError(f"{option.name} takes true or false, not {value!r}.")
+    return value
+
+
+_CHECKED: dict[str, Callable[[Option, Any], Any]] = {
+    "column": _text,
+    "text": _text,
+    "number": _number,
+    "whole": _whole,
+    "flag": _flag,
+    "path": lambda option, value: Path(_text(option, value)),
+    "threshold": lambda option, value: threshold(value),
+    "numbers": lambda option, values: [_number(option, value) for value in values],
+    "rules": lambda option, values: [rule(value) for value in values],
+}

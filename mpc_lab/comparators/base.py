@@ -1,0 +1,250 @@
+"""What a comparator is given, and what it gives: a number, its interval, what it conditions on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpc_lab.inference.clustered import Clustered, query_clusters
+from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.vocabulary import Flags, Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+_NAN = float("nan")
+UNDERVALUED, FAVOURED = "undervalued", "favoured"
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Rows in the order of their lists, query by query.
+
+    Attributes
+    ----------
+    row : int64 array
+        The row of the ranking that stands here.
+    query : int64 array
+        Its query code.
+    rank : int64 array
+        Its place in the list, from 1.
+    position : int64 array
+        Its logged position where the list is the logged one, else its rank.
+    starts : int64 array, one longer than the number of queries
+        Where each list starts.
+    cluster : int64 array (query,)
+        The cluster of each query code.
+    n_clusters : int
+    """
+
+    row: Ints
+    query: Ints
+    rank: Ints
+    position: Ints
+    starts: Ints
+    cluster: Ints
+    n_clusters: int
+
+    @property
+    def n_queries(self) -> int:
+        """Number of lists."""
+        return len(self.starts) - 1
+
+    def by_cluster(self, values: Floats, query: Ints | None = None) -> Floats:
+        """Add up one number a row, or a number for each of the queries given, over clusters."""
+        of = self.cluster[self.query if query is None else query]
+        return np.bincount(of, values, minlength=self.n_clusters).astype(np.float64)
+
+    def by_query(self, values: Floats | Flags) -> Floats:
+        """Add up one number a row over queries, in the order of query codes."""
+        return np.bincount(self.query, values, minlength=self.n_queries).astype(np.float64)
+
+
+class Case:
+    """A group of a ranking under some scores: what every comparator is given.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    scores : float64 array, optional
+        Those of another rule than the logged ones.
+    k : int
+        Places at the top, for Skew@k.
+    level : float
+        Confidence level of the intervals.
+    seed : int
+        Of comparators that simulate.
+    log : Log, optional
+        The rows sorted by these scores, where they are sorted already.
+    """
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        group: str,
+        *,
+        scores: Floats | None = None,
+        k: int = 10,
+        level: float = 0.95,
+        seed: int = 0,
+        log: Log | None = None,
+    ) -> None:
+        self.ranking, self.group, self.scores = ranking, group, scores
+        self.k, self.level, self.seed = k, level, seed
+        self.member: Flags = ranking.member(group)
+        self._log = log
+
+    @cached_property
+    def log(self) -> Log:
+        """The rows sorted by query and score."""
+        return sort_rows(self.ranking, self.scores) if self._log is None else self._log
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The ranked lists.
+
+        Under the logged scores with logged positions, the order of positions; in every other case
+        descending score, a tie broken by position where there is one, else by the order of the
+        input.
+        """
+        ranking, log = self.ranking, self.log
+        sizes = np.diff(log.starts)
+        rank = np.arange(len(log.row)) - np.repeat(log.starts[:-1], sizes) + 1
+        row = log.row[np.repeat(log.starts[1:], sizes) - rank]
+        position = rank
+        if self.scores is None and ranking.position is not None:
+            of_list = np.repeat(np.arange(len(sizes)), sizes)
+            row = row[np.lexsort((ranking.position[row], of_list))]
+            position = ranking.position[row]
+        cluster, n_clusters = query_clusters(ranking)
+        return Lists(
+            row=row,
+            query=ranking.query_code[row],
+            rank=rank,
+            position=position,
+            starts=log.starts,
+            cluster=cluster,
+            n_clusters=n_clusters,
+        )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a comparator holds fixed and what it looks at.
+
+    Attributes
+    ----------
+    scores : {"close", "binned", "neighbours", "all"}
+        Whether the items compared have close scores, scores in one of a few bins, stand beside
+        each other in the list, or have any scores.
+    queries : {"same", "all"}
+        Whether they come from one query.
+    looks_at : {"outcomes", "exposure", "both"}
+        Whether it looks at outcomes, at who stands where only, or sets one against the other.
+    """
+
+    scores: str
+    queries: str
+    looks_at: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one comparator says of one group.
+
+    Attributes
+    ----------
+    name : str
+    estimate, std_error, ci_low, ci_high, p_value : float
+        NaN where there is none; the estimate may be there without an interval.
+    null : float
+        The value that says nothing is wrong; NaN where the comparator has none.
+    high_is : {"undervalued", "favoured", ""}
+        What an estimate above `null` says of the group; "" where it says neither.
+    flagged : bool
+        Whether the interval (for one-sided tests, the p-value) excludes `null`.
+    says : {"undervalued", "favoured", ""}
+        What a flag says of the group.
+    conditions : Conditions
+    inside, outside : float
+        What is compared, in the group and outside it, where there are such parts.
+    n_effective : float
+        Effective number of queries.
+    left_out : int
+        What could not be used: bins, queries or inequalities.
+    reason : str
+        Why there is no interval; "" where there is one.
+    """
+
+    name: str
+    estimate: float
+    conditions: Conditions
+    std_error: float = _NAN
+    ci_low: float = _NAN
+    ci_high: float = _NAN
+    p_value: float = _NAN
+    null: float = 0.0
+    high_is: str = ""
+    flagged: bool = False
+    says: str = ""
+    inside: float = _NAN
+    outside: float = _NAN
+    n_effective: float = _NAN
+    left_out: int = 0
+    reason: str = ""
+
+
+def comparison(
+    name: str, found: Clustered, conditions: Conditions, *, high_is: str = "", **parts: Any
+) -> Comparison:
+    """Return a comparison that is flagged where its interval excludes its null."""
+    made = Comparison(
+        name=name,
+        estimate=found.estimate,
+        conditions=conditions,
+        std_error=found.std_error,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p_value=found.p_value,
+        null=found.null,
+        high_is=high_is,
+        n_effective=found.n_effective,
+        reason=found.reason,
+        **parts,
+    )
+    return flag_by_interval(made)
+
+
+def flag_by_interval(made: Comparison) -> Comparison:
+    """Return the comparison with its flag and what it says, from its interval."""
+    above, below = made.ci_low > made.null, made.ci_high < made.null
+    low_is = {UNDERVALUED: FAVOURED, FAVOURED: UNDERVALUED}.get(made.high_is, "")
+    says = made.high_is if above else low_is if below else ""
+    return replace(made, flagged=bool(above or below), says=says)
+
+
+def on_log_scale(found: Clustered) -> Clustered:
+    """Turn an estimate of ln R with null 0 into one of R with null 1.
+
+    The interval is that of ln R, carried over; the standard error is R·SE(ln R).
+    """
+    with np.errstate(over="ignore"):
+        value, low, high = np.exp([found.estimate, found.ci_low, found.ci_high]).tolist()
+    return replace(
+        found,
+        estimate=value,
+        std_error=value * found.std_error,
+        ci_low=low,
+        ci_high=high,
+        null=1.0,
+    )
+
+
+def share(part: Floats, whole: Floats) -> float:
+    """Return Σpart/Σwhole; NaN where there is nothing."""
+    total = float(np.sum(whole))
+    return float(np.sum(part)) / total if total else _NAN

@@ -1,0 +1,342 @@
+"""The rows of a log on the way into DuckDB: read by the rules of memory, kept in one Arrow file.
+
+DuckDB sorts and counts. What a value means was decided before it sees one: names of columns, types,
+numbers and groups are settled here, by the code that reads a `Ranking`. What is wrong with rows is
+asked only once something was seen to be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.engines.duckdb.chunks import explain_no_room
+from mpc_lab.engines.duckdb.database import Database
+from mpc_lab.engines.partitions import Spec, count_words, find_groups, order_masks
+from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, Roles
+from mpc_lab.ranking import checks
+from mpc_lab.ranking.columns import encode, get_column, numbers, open_table
+from mpc_lab.ranking.groups import read_groups
+
+# Types that sort as fast as their hashes.
+_QUICK = ("BIGINT", "UBIGINT", "BOOLEAN")
+_WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+
+
+def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
+    """Return the names of all groups of a log."""
+    import pyarrow as pa
+
+    group = spec.columns.group
+    if isinstance(group, tuple):
+        # Their names are known; what is wrong with the columns is told without reading a row.
+        empty = files.schema(spec.columns.roles()).empty_table()
+        return read_groups(open_table(empty), group, spec.columns.group_sep).groups
+    found: set[str] = set()
+    for batch in files.batches(spec.columns.roles() if spec.drop else Roles(labels=(str(group),))):
+        found |= set(find_groups(pa.Table.from_batches([batch]), spec))
+    return tuple(sorted(found))
+
+
+class DuckRows:
+    """The rows of a log in one Arrow file, its columns named for the parts they play.
+
+    Parameters
+    ----------
+    spec : Spec
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, columns = spec, spec.columns
+        query = columns.query if isinstance(columns.query, tuple) else (columns.query,)
+        self.ids: list[tuple[str, Hashable, str]] = [
+            ("query", name, f"query{k}") for k, name in enumerate(query)
+        ]
+        for role in ("item", "unit", "segment"):
+            if getattr(columns, role) is not None:
+                self.ids.append((role, getattr(columns, role), role))
+        self.numbers: list[tuple[str, Hashable, str]] = [
+            (role, getattr(columns, role), role)
+            for role in ("score", "outcome", "position")
+            if getattr(columns, role) is not None
+        ]
+        self.extra = [("score", name, f"extra{k}") for k, name in enumerate(spec.extra)]
+        self.masks = [f"mask{word}" for word in range(count_words(spec.groups))]
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that make a query."""
+        return [alias for role, _, alias in self.ids if role == "query"]
+
+    @property
+    def unit_keys(self) -> list[str]:
+        """The column that makes a unit, where one is named."""
+        return [alias for role, _, alias in self.ids if role == "unit"]
+
+    @property
+    def complete(self) -> str:
+        """The condition under which no value is missing."""
+        wanted = [f"{sql} IS NOT NULL" for _, _, sql in self.ids]
+        return " AND ".join([*wanted, *(f"NOT isnan({sql})" for _, _, sql in self.numbers)])
+
+    @property
+    def kept(self) -> str:
+        """The rows that are kept."""
+        return f"log{f' WHERE {self.complete}' if self.spec.drop else ''}"
+
+    def count(self, database: Database) -> int:
+        """Return how many rows there are, those that are left out included."""
+        return int(database.rows("SELECT count(*) FROM log")[0][0])
+
+    def number_items(self, database: Database) -> int:
+        """Give every item a number, and return how many there are."""
+        if self.spec.columns.item is None:
+            return 0
+        database.do(
+            "CREATE TEMP TABLE items AS SELECT item, row_number() OVER () - 1 AS code FROM "
+            f"(SELECT DISTINCT item FROM {self.kept})"
+        )
+        return int(database.rows("SELECT count(item) FROM items")[0][0])
+
+    def ask_by_score(self) -> str:
+        """Return the question that gives the rows in the order of their scores."""
+        return f"SELECT score, outcome, {', '.join(self.masks)} FROM {self.kept} ORDER BY score"
+
+    def ask_by_query(self, database: Database, *, in_order: bool) -> str:
+        """Return the question that gives the rows by unit, query and score.
+
+        Parameters
+        ----------
+        database : Database
+            In which items are numbered.
+        in_order : bool
+            Whether tied rows without a position keep the order of the files.
+        """
+        kinds = {row[0]: row[1] for row in database.rows("DESCRIBE SELECT * FROM log")}
+        names = [*self.unit_keys, *self.keys]
+        numbers = ["score", "outcome", *(alias for _, _, alias in self.extra)]
+        columns = [f"log.{name}" for name in (*names, *numbers, *self.masks)]
+        order = [
+            key
+            for name in names
+            # Long texts go by their hash first.
+            for key in ([name] if kinds[name] in _QUICK else [f"hash({name})", name])
+        ]
+        order.append("score")
+        tie = "position" if self.spec.columns.position is not None else "row" if in_order else ""
+        if tie:
+            columns.append(f"(-{tie}) AS tie")
+            order.append("tie")
+        kept = self.kept
+        if self.spec.columns.item is not None:
+            columns.append("items.code AS item")
+            kept = kept.replace("log", "log LEFT JOIN items ON log.item = items.item", 1)
+            kept = kept.replace(" item IS", " log.item IS")
+        return f"SELECT {', '.join(columns)} FROM {kept} ORDER BY {', '.join(order)}"
+
+    def write(self, files: Files, path: Path, done: Callable[[], None] | None) -> Any:
+        """Write the rows of all files to one, and return it as a dataset."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        batches = self._batches(files, done)
+        try:
+            first = next(batches, None)
+            if first is None:
+                raise checks.no_rows()
+            with (
+                pa.OSFile(str(path), "wb") as file,
+                pa.ipc.new_file(file, first.schema, options=packed) as writer,
+            ):
+                for batch in itertools.chain([first], batches):
+                    writer.write_batch(batch)
+        except OSError as error:
+            raise explain_no_room(path.parent, error) from error
+        return ds.dataset(str(path), format="ipc")
+
+    def _batches(self, files: Files, done: Callable[[], None] | None) -> Iterator[Any]:
+        import pyarrow as pa
+
+        first = 0
+        for batch in files.batches(self.spec.columns.roles(self.spec.extra), done):
+            if not batch.num_rows:
+                continue
+            row = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            yield pa.RecordBatch.from_pydict({**self._columns(batch), "row": row})
+
+    def _columns(self, batch: Any) -> dict[str, Any]:
+        import pyarrow as pa
+
+        table = open_table(pa.Table.from_batches([batch]))
+        found: dict[str, Any] = {}
+        for role, name, alias in self.ids:
+            encode(get_column(table, name, role)[:1], f"The {role} column {name!r}")
+            found[alias] = _as_key(batch.column(str(name)))
+        for role, name, alias in (*self.numbers, *self.extra):
+            found[alias] = numbers(get_column(table, name, role), f"The {role} column {name!r}")
+        return {**found, **dict(zip(self.masks, self._words(table), strict=True))}
+
+    def _words(self, table: Any) -> Iterator[NDArray[Any]]:
+        """Yield the words of the masks, no wider than they must be: every byte is sorted."""
+        columns, groups = self.spec.columns, self.spec.groups
+        found = read_groups(table, columns.group, columns.group_sep)
+        for word, mask in enumerate(order_masks(found.groups, found.masks, groups)):
+            bits = len(groups) - 64 * word
+            yield mask.astype(next((t for most, t in _WORDS.items() if bits <= most), np.uint64))
+
+
+def _as_key(array: Any) -> Any:
+    """Return ids as DuckDB keeps them apart; of times it knows no zones and no nanoseconds."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_null(array.type) or types.is_decimal(array.type):
+        return array.cast(pa.string())
+    if types.is_temporal(array.type) and not types.is_interval(array.type):
+        whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
+        return array.cast(whole).cast(pa.int64())
+    return array
+
+
+def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
+    """Return an id as it is in the log."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    type_ = files.schema(Roles(labels=(str(name),))).field(0).type
+    if types.is_decimal(type_):
+        return pa.scalar(key).cast(type_).as_py()
+    if types.is_temporal(type_):
+        whole = pa.int32() if type_.bit_width == 32 else pa.int64()
+        return pa.scalar(key, whole).cast(type_).as_py()
+    return key
+
+
+# ---- what is wrong with the rows
+
+
+def explain(database: Database, rows: DuckRows, files: Files) -> MpcError:
+    """Return the error for the first check that the rows do not pass, in the order of memory."""
+    changed = "The log was read twice and was not the same: let nothing write to its files."
+    return next(_errors(database, rows, files), MpcError(changed))
+
+
+def check_one_per_query(database: Database, rows: DuckRows, files: Files, role: str) -> None:
+    """Raise if a query has two units, or two segments, or none."""
+    keys = ", ".join(rows.keys)
+    wrong = f"min({role}) <> max({role}) OR count({role}) < count(*)"
+    if _first(database, f"SELECT 1 FROM {rows.kept} GROUP BY {keys} HAVING {wrong} LIMIT 1"):
+        raise explain(database, rows, files)
+
+
+def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcError]:
+    columns = rows.spec.columns
+    missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.ids}
+    missing |= {(role, name): f"isnan({sql})" for role, name, sql in rows.numbers}
+    for (role, name), found in _counted(database, rows, missing).items():
+        if not rows.spec.drop and found[0]:
+            yield checks.incomplete(_what(role, name), *found)
+    for role, name, sql in (one for one in rows.numbers if one[0] in checks.LARGEST):
+        ((_, found),) = _counted(database, rows, {(role, name): f"isinf({sql})"}).items()
+        if found[0]:
+            yield checks.not_finite(_what(role, name), *found)
+        large = _row_where(database, rows, sql, f"abs({sql}) > {checks.LARGEST[role]!r}")
+        if large is not None:
+            yield checks.too_large(role, _what(role, name), *large)
+    if columns.item is not None and (twice := _twice(database, rows, "item")) is not None:
+        item = key_to_id(files, columns.item, twice[0])
+        yield checks.item_twice(item, _query_id(rows, files, twice[1:]))
+    for role in ("unit", "segment"):
+        if getattr(columns, role) is not None:
+            yield from _two_of_one(database, rows, files, role)
+    if columns.position is not None:
+        whole = f"position >= 1 AND position <= {checks.LARGEST_WHOLE!r}"
+        wrong = f"NOT ({whole} AND position = floor(position))"
+        found_row = _row_where(database, rows, "position", wrong)
+        if found_row is not None:
+            yield checks.no_position(_what("position", columns.position), *found_row)
+        if (twice := _twice(database, rows, "position")) is not None:
+            yield checks.position_twice(int(twice[0]), _query_id(rows, files, twice[1:]))
+    for role, name, sql in rows.extra:
+        ((_, found),) = _counted(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
+        if found[0]:
+            yield _not_finite_scores(database, rows, name, *found)
+
+
+def _row_where(database: Database, rows: DuckRows, value: str, wrong: str) -> Any:
+    """Return the first row in which something is wrong, and the value there."""
+    kept = f"({rows.complete}) AND " if rows.spec.drop else ""
+    return _first(
+        database, f"SELECT row, {value} FROM log WHERE {kept}{wrong} ORDER BY row LIMIT 1"
+    )
+
+
+def _two_of_one(database: Database, rows: DuckRows, files: Files, role: str) -> Iterator[MpcError]:
+    """Yield the error for the first row that differs from the first row of its query."""
+    keys = ", ".join(rows.keys)
+    found = _first(
+        database,
+        f"SELECT {keys}, one, {role} FROM (SELECT * FROM {rows.kept}) JOIN (SELECT {keys}, "
+        f"arg_min({role}, row) AS one FROM {rows.kept} GROUP BY {keys}) USING ({keys}) "
+        f"WHERE {role} <> one ORDER BY row LIMIT 1",
+    )
+    if found is not None:
+        name = getattr(rows.spec.columns, role)
+        labels = [key_to_id(files, name, key) for key in found[-2:]]
+        yield checks.two_of_one(role, _query_id(rows, files, found[:-2]), *labels)
+
+
+def _not_finite_scores(
+    database: Database, rows: DuckRows, name: Hashable, count: int, first: int
+) -> MpcError:
+    n_rows = _first(database, f"SELECT count(*) FROM {rows.kept}")[0]
+    return MpcError(
+        f"The score column {name!r} must give finite scores, but {count:,} of {n_rows:,} are "
+        f"missing or infinite, the first in row {first}: fill or remove them."
+    )
+
+
+def _counted(
+    database: Database, rows: DuckRows, bad: dict[tuple[str, Hashable], str]
+) -> dict[tuple[str, Hashable], tuple[int, int]]:
+    """Return how many rows are bad in each way, and the first of them."""
+    # Rows are numbered as they are in the files, whether some are left out or not.
+    kept = f"({rows.complete}) AND " if rows.spec.drop else ""
+    asked = ", ".join(
+        f"count_if({kept}{sql}), min(row) FILTER ({kept}{sql})" for sql in bad.values()
+    )
+    found = _first(database, f"SELECT {asked} FROM log")
+    return {key: (found[2 * k], found[2 * k + 1]) for k, key in enumerate(bad)}
+
+
+def _twice(database: Database, rows: DuckRows, value: str) -> Any:
+    keys = ", ".join(rows.keys)
+    # The row that comes first of those that were there before.
+    return _first(
+        database,
+        f"SELECT {value}, {keys} FROM {rows.kept} GROUP BY {value}, {keys} "
+        "HAVING count(*) > 1 ORDER BY min(row, 2)[2] LIMIT 1",
+    )
+
+
+def _query_id(rows: DuckRows, files: Files, keys: tuple[Any, ...]) -> Any:
+    names = [name for role, name, _ in rows.ids if role == "query"]
+    found = tuple(key_to_id(files, name, key) for name, key in zip(names, keys, strict=True))
+    return found[0] if len(found) == 1 else found
+
+
+def _what(role: str, name: Hashable) -> str:
+    return f"The {role} column {name!r}"
+
+
+def _first(database: Database, question: str) -> Any:
+    """Return the first row of the answer, None if it has none."""
+    return next(iter(database.rows(question)), None)

@@ -1,0 +1,296 @@
+"""Partitions of a cluster's frame become parts of a log, where they lie.
+
+Every partition is read and checked as a `Ranking` is, by the same code. What Dask and Spark share
+beyond that is here too: what is counted and refused, and what is said when a cluster is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mpc_lab.engines.calibrated import fit_by_exchange
+from mpc_lab.engines.parts import Part, Parts, PartsSource, count_rows
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.ranking import ColumnNames, Ranking, checks
+from mpc_lab.ranking.checks import complete_rows
+from mpc_lab.ranking.columns import get_column, open_table, take_rows
+from mpc_lab.ranking.groups import read_groups
+from mpc_lab.scoring import Column
+from mpc_lab.scoring.rules import check_scores
+from mpc_lab.vocabulary import Ints, Masks
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Known
+    from mpc_lab.results.plan import Plan
+
+# The column in which the order of the rows is written down, which a shuffle loses.
+ORDER = "mpc_lab row"
+# Pairs that a part of a cluster can hold, and that a small cluster can.
+PAIRS_OF_A_PART, PAIRS_AT_LEAST = 2_000_000, 50_000_000
+# Every part sends something to every bucket of an exchange.
+MOST_BUCKETS = 64
+
+
+def _no_names() -> Masks:
+    return np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How the rows of a log are read.
+
+    Attributes
+    ----------
+    columns : ColumnNames
+    drop : bool
+        Whether rows with a missing value are left out.
+    groups : tuple of str
+        The groups to audit, in the order of the masks.
+    extra : tuple of str
+        Other score columns.
+    """
+
+    columns: ColumnNames
+    drop: bool
+    groups: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+
+    @property
+    def needed(self) -> list[Any]:
+        """All columns that are read."""
+        names: list[Any] = list(self.extra)
+        for role, name in self.columns.given().items():
+            if role != "group_sep":
+                names += name if isinstance(name, tuple) else (name,)
+        return list(dict.fromkeys(names))
+
+    @property
+    def unit_columns(self) -> list[Any]:
+        """The columns that make a unit: those of the query where none is named."""
+        query, unit = self.columns.query, self.columns.unit
+        made = query if unit is None else unit
+        return list(made) if isinstance(made, tuple) else [made]
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The keywords of the `Ranking` that the rows make."""
+        columns = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.columns.given().items()
+        }
+        return {**columns, "missing": "drop" if self.drop else "raise"}
+
+    def with_plan(self, plan: Plan) -> Spec:
+        """Add the groups of a plan, and the columns that its scoring rules name."""
+        columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
+        extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
+        return replace(self, groups=plan.groups, extra=extra)
+
+
+def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
+    """Return the names of the groups that some rows have."""
+    table, columns = open_table(frame), spec.columns
+    if spec.drop:
+        table = take_rows(table, complete_rows(table, columns))
+    return read_groups(table, columns.group, columns.group_sep).groups if len(table) else ()
+
+
+def order_masks(groups: tuple[str, ...], masks: Masks, wanted: tuple[str, ...]) -> Masks:
+    """Return the masks of some rows with their groups in the order of the whole log's.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        The groups that these rows have.
+    masks : uint64 array, words × rows
+        By these groups.
+    wanted : tuple of str
+        The groups to audit.
+    """
+    if groups == wanted:
+        return masks
+    made = np.zeros((count_words(wanted), masks.shape[1]), dtype=np.uint64)
+    place = {group: k for k, group in enumerate(groups)}
+    for k, group in enumerate(wanted):
+        if group in place:
+            bit = masks[place[group] // 64] >> np.uint64(place[group] % 64) & np.uint64(1)
+            made[k // 64] |= bit << np.uint64(k % 64)
+    return made
+
+
+def count_words(groups: tuple[str, ...]) -> int:
+    """Return how many words of 64 bits the mask of a row takes."""
+    return max(1, -(-len(groups) // 64))
+
+
+# ---- one partition, read where it lies
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What is counted of a partition.
+
+    Attributes
+    ----------
+    n_rows, dropped : int
+    queries, units, items : uint64 arrays
+        What tells the queries, units and items of the partition from all others.
+    """
+
+    n_rows: int
+    dropped: int
+    queries: Masks = field(default_factory=_no_names)
+    units: Masks = field(default_factory=_no_names)
+    items: Masks = field(default_factory=_no_names)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A part of a log, and what is counted of it."""
+
+    part: Part
+    tally: Tally
+
+
+def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
+    """Read and sort the rows of a partition, which hold whole units."""
+    try:
+        table = open_table(frame)
+        for name in spec.needed:
+            get_column(table, name)
+        if not len(table) or (spec.drop and not len(complete_rows(table, spec.columns))):
+            return Partition(_make_empty(spec), Tally(0, len(table)))
+        return _sort_partition(Ranking(frame, **spec.keywords), spec, number)
+    except MpcError as error:
+        raise MpcError(f"In partition {number}: {error}") from error
+
+
+def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
+    log = sort_rows(ranking, masks=order_masks(ranking.groups, ranking.masks, spec.groups))
+    extra = {
+        name: check_scores(ranking.column(name), ranking.n_rows, f"The score column {name!r}")[
+            log.row
+        ]
+        for name in spec.extra
+    }
+    items = _no_names()
+    if ranking.item_code is not None:
+        items = _hash(ranking.item_labels(np.arange(ranking.n_items)))
+    units = queries = _hash(ranking.query_labels(np.arange(ranking.n_queries)))
+    if ranking.unit_code is not None:
+        units = _hash(ranking.unit_labels(np.arange(ranking.n_units)))
+    # Partitions that drew alike would draw the same places of their lists again and again.
+    part = Part(replace(log, origin=number << 32), extra, items)
+    return Partition(part, Tally(ranking.n_rows, ranking.dropped, queries, units, items))
+
+
+def _hash(labels: Any) -> Masks:
+    """Return 64 bits for each label, the same on every machine."""
+    texts = np.array([repr(label) for label in labels.tolist()], dtype=object)
+    return pd.util.hash_array(texts, categorize=False).astype(np.uint64)
+
+
+def _make_empty(spec: Spec) -> Part:
+    none: Ints = np.empty(0, dtype=np.int64)
+    no_number, start = np.empty(0), np.zeros(1, dtype=np.int64)
+    words = np.empty((count_words(spec.groups), 0), dtype=np.uint64)
+    log = Log(start, start, no_number, no_number, words, none, none, none, none)
+    return Part(log, dict.fromkeys(spec.extra, no_number))
+
+
+# ---- all partitions
+
+
+def check_columns(frame: Any, spec: Spec) -> None:
+    """Refuse a frame that lacks a column."""
+    known = list(frame.columns)
+    for name in spec.needed:
+        if name not in known:
+            raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")
+
+
+def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) -> PartsSource:
+    """Check and count what lies in all partitions, and make them ready to be walked."""
+    dropped = sum(tally.dropped for tally in tallies)
+    if not sum(tally.n_rows for tally in tallies):
+        raise checks.nothing_left(dropped) if dropped else checks.no_rows()
+    if overlap([tally.queries for tally in tallies]):
+        raise MpcError(
+            "A query must lie in one unit, but some query has rows in two: give each query one "
+            "unit, or name more columns in query."
+        )
+    facts = count_rows(
+        known,
+        parts,
+        plan,
+        n_rows=sum(tally.n_rows for tally in tallies),
+        n_queries=sum(len(tally.queries) for tally in tallies),
+        n_units=sum(len(tally.units) for tally in tallies),
+        n_items=len(np.unique(np.concatenate([tally.items for tally in tallies]))),
+        dropped=dropped,
+    )
+    fit = partial(fit_by_exchange, parts, len(plan.groups))
+    return PartsSource(parts, plan.groups, facts, fit)
+
+
+def overlap(names: list[Masks]) -> bool:
+    """Tell whether a name occurs in two partitions."""
+    every = np.sort(np.concatenate(names))
+    return bool((every[1:] == every[:-1]).any())
+
+
+# ---- what goes wrong with a cluster
+
+
+def explain_unreadable(error: Exception, why: str = "") -> MpcError:
+    """Return what is said of a part of a log that its frame could not deliver."""
+    lines = str(error).strip().splitlines()
+    why = why or ": ".join([type(error).__name__, *lines[:1]])
+    return MpcError(
+        f"Every part of the log must be readable, but one could not be read ({why}): look for a "
+        "damaged or missing file, or an error in the code that makes the frame."
+    )
+
+
+@contextmanager
+def explain_lost(is_lost: Callable[[BaseException], bool], sentence: str) -> Iterator[None]:
+    """Say in one sentence that a cluster is gone, in place of the pages that its errors fill.
+
+    Parameters
+    ----------
+    is_lost : callable
+        Tells whether an error, or one that it came from, is of a cluster that is gone.
+    sentence : str
+        With a place for what the cluster said.
+    """
+    try:
+        yield
+    except MpcError:
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        lost = next((one for one in _chain(error) if is_lost(one)), None)
+        if lost is None:
+            raise
+        raise MpcError(sentence.format(_shorten(lost))) from error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it came from: the loss itself may lie deep below."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _shorten(error: BaseException) -> str:
+    """Return the name of an error and its first sentence."""
+    first = str(error).strip().split("\n")[0].split(". ")[0].rstrip(".")
+    return ": ".join([type(error).__name__, *([first] if first else [])])

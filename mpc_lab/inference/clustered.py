@@ -1,0 +1,475 @@
+"""The one clustered estimate: numbers that come one a pair, row or query, and what they share.
+
+Pairs that share a query or an item move together. `estimate_listed` takes listed pairs,
+`cell_means` the entries of many cells at once, `ratio` and `mean_over_queries` what each query
+adds up to, and `from_influence` any smooth function of sums over queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_lab.errors import MpcError
+from mpc_lab.inference.estimates import (
+    Estimates,
+    effective_clusters,
+    effective_items,
+    enough_clusters,
+    estimate,
+    t_interval,
+)
+from mpc_lab.pairing.moments import Quadratic
+from mpc_lab.vocabulary import Flags, Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+
+@dataclass(frozen=True)
+class ItemCodes:
+    """What the two items of each pair are, as dense codes.
+
+    Attributes
+    ----------
+    inside, outside : array of int64 (pair,)
+        The item of the group, and the other item.
+    dyad : array of int64
+        The same two items in either role.
+    inside_query, outside_query, dyad_query : array of int64
+        The same inside one query.
+    """
+
+    inside: Ints
+    outside: Ints
+    dyad: Ints
+    inside_query: Ints
+    outside_query: Ints
+    dyad_query: Ints
+
+
+@dataclass(frozen=True)
+class PairCodes:
+    """What pairs share with each other, found once by sorting, O(P log P).
+
+    Attributes
+    ----------
+    query : array of int64 (pair,)
+        The query, or unit, of each pair.
+    items : ItemCodes or None
+        None where items are not known.
+    """
+
+    query: Ints
+    items: ItemCodes | None = None
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return len(self.query)
+
+    @property
+    def queries(self) -> int:
+        """Number of queries (or units) with a pair."""
+        return _distinct(self.query)
+
+    @property
+    def effective_queries(self) -> float:
+        """(Σc)²/Σc² over the pair counts c of queries; NaN without pairs."""
+        return float(effective_clusters(np.array(self.pairs), _squared_counts(self.query)))
+
+    @property
+    def effective_items(self) -> tuple[float, float]:
+        """The same over the items of the group and over the other items; NaN without items."""
+        if self.items is None:
+            return float("nan"), float("nan")
+        count = np.array(self.pairs)
+        inside, outside = (_squared_counts(c) for c in (self.items.inside, self.items.outside))
+        return float(effective_clusters(count, inside)), float(effective_clusters(count, outside))
+
+    @property
+    def shares_items(self) -> bool:
+        """Whether some item has pairs in two queries."""
+        if self.items is None:
+            return False
+        item = np.concatenate([self.items.inside, self.items.outside])
+        item_query = np.concatenate([self.items.inside_query, self.items.outside_query])
+        return _distinct(item_query) > _distinct(item)
+
+    def take(self, chosen: Flags | Ints | slice) -> PairCodes:
+        """Return the codes of some of the pairs."""
+        if self.items is None:
+            return PairCodes(self.query[chosen])
+        parts = (getattr(self.items, field.name)[chosen] for field in fields(ItemCodes))
+        return PairCodes(self.query[chosen], ItemCodes(*parts))
+
+    def exchanged(self, swap: Flags) -> PairCodes:
+        """Return the codes with the two sides of the pairs in `swap` exchanged."""
+        if self.items is None:
+            return self
+        i, j = self.items.inside, self.items.outside
+        iq, jq = self.items.inside_query, self.items.outside_query
+        return PairCodes(
+            self.query,
+            ItemCodes(
+                np.where(swap, j, i),
+                np.where(swap, i, j),
+                self.items.dyad,
+                np.where(swap, jq, iq),
+                np.where(swap, iq, jq),
+                self.items.dyad_query,
+            ),
+        )
+
+    def sums(self, u: Floats) -> dict[str, Quadratic]:
+        """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair."""
+        u = np.asarray(u, dtype=np.float64)
+        count = np.array(float(len(u)))
+        by = {"naive": Quadratic(count, u.sum(), dot(u, u)), "query": _quadratic(u, self.query)}
+        if self.items is not None:
+            items = self.items
+            by["item"] = _quadratic(u, items.inside, items.outside)
+            by["dyad"] = _quadratic(u, items.dyad)
+            by["item_query"] = _quadratic(u, items.inside_query, items.outside_query)
+            by["dyad_query"] = _quadratic(u, items.dyad_query)
+        return by
+
+
+def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = None) -> PairCodes:
+    """Find what listed pairs share.
+
+    Parameters
+    ----------
+    query : array of int64 (pair,)
+        The query, or unit, of each pair; numbers from 0 up.
+    item_i, item_j : array of int64 (pair,), optional
+        Its item of the group and its other item; both or neither.
+    """
+    query = np.asarray(query, dtype=np.int64)
+    if (item_i is None) != (item_j is None):
+        raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
+    if item_i is None or item_j is None:
+        return PairCodes(query)
+    i, j = (np.asarray(item, dtype=np.int64) for item in (item_i, item_j))
+    if not len(query) == len(i) == len(j):
+        raise MpcError(
+            "query, item_i and item_j must have one entry for each pair, "
+            f"got {len(query)}, {len(i)} and {len(j)}."
+        )
+    dyad = _joint(np.minimum(i, j), np.maximum(i, j))
+    twice = _joint(np.concatenate([i, j]), np.concatenate([query, query]))
+    return PairCodes(
+        query,
+        ItemCodes(i, j, dyad, twice[: len(i)], twice[len(i) :], _joint(dyad, query)),
+    )
+
+
+def estimate_listed(
+    u: Floats, center: float, codes: PairCodes, *, cluster: str, level: float = 0.95
+) -> Estimates:
+    """Return center + mean(u) with its inference, by the rules of `mpc_lab.inference.estimates`.
+
+    Parameters
+    ----------
+    u : array (pair,)
+        What each pair contributes, best near 0 on average so that squares do not cancel.
+    center : float
+        The number that was taken away.
+    codes : PairCodes
+        What the pairs share.
+    cluster : {"naive", "query", "item", "union"}
+    level : float
+
+    Returns
+    -------
+    Estimates
+        Of 0-dimensional arrays.
+    """
+    pairs = np.array(codes.pairs)
+    items = codes.items
+    return estimate(
+        pairs,
+        center,
+        codes.sums(u),
+        clusters=np.array(codes.queries),
+        cluster=cluster,
+        level=level,
+        item_effective=None
+        if items is None
+        else effective_items(pairs, _squared_counts(items.inside), _squared_counts(items.outside)),
+        shared_items=codes.shares_items,
+    )
+
+
+def dot(one: Floats, other: Floats) -> Floats:
+    """Return Σ one·other on one thread: for so little work, BLAS spends its time waking others."""
+    return np.asarray(np.einsum("p,p->", one, other))
+
+
+def _quadratic(u: Floats, *codes: Ints) -> Quadratic:
+    """Add over clusters; a pair is in one cluster for each array of codes."""
+    size = max((int(code.max(initial=-1)) for code in codes), default=-1) + 1
+    count, total = np.zeros(size), np.zeros(size)
+    for code in codes:
+        count += np.bincount(code, minlength=size)
+        total += np.bincount(code, u, minlength=size)
+    return Quadratic(dot(count, count), dot(count, total), dot(total, total))
+
+
+def _squared_counts(code: Ints) -> Floats:
+    count = np.bincount(code).astype(np.float64)
+    return dot(count, count)
+
+
+def _distinct(code: Ints) -> int:
+    return int(np.count_nonzero(np.bincount(code)))
+
+
+def _joint(one: Ints, other: Ints) -> Ints:
+    """Return dense codes of the combinations of two codes."""
+    key = one * (int(other.max(initial=0)) + 1) + other
+    return np.asarray(np.unique(key, return_inverse=True)[1], dtype=np.int64)
+
+
+_NAN = float("nan")
+# Below this share of what was added up, a spread is rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """One estimate with its inference; the interval is NaN where it cannot be estimated.
+
+    Attributes
+    ----------
+    estimate, std_error, ci_low, ci_high, p_value, dof : float
+        The p-value is two-sided, against `null`.
+    n_effective : float
+        Effective number of clusters, (Σc)²/Σc² over what each cluster weighs.
+    null : float
+        The value that says nothing is wrong.
+    reason : str
+        Why there is no interval; "" where there is one.
+    """
+
+    estimate: float
+    std_error: float = _NAN
+    ci_low: float = _NAN
+    ci_high: float = _NAN
+    p_value: float = _NAN
+    dof: float = _NAN
+    n_effective: float = _NAN
+    null: float = 0.0
+    reason: str = ""
+
+    @property
+    def estimable(self) -> bool:
+        """Whether there is an interval."""
+        return self.reason == ""
+
+
+def from_influence(
+    estimate: float,
+    influence: Floats,
+    effective: float,
+    clusters: int,
+    *,
+    scale: float | None = None,
+    level: float = 0.95,
+    null: float = 0.0,
+) -> Clustered:
+    r"""Return an estimate whose error is a sum of one contribution a cluster.
+
+    :math:`V = \frac{K}{K-1} \sum_k \psi_k^2`, and the interval is that of t with G − 1 degrees of
+    freedom, K the plain and G the effective number of clusters.
+
+    Parameters
+    ----------
+    estimate : float
+    influence : array (cluster,)
+        ψ, what each cluster adds to the error of the estimate.
+    effective : float
+        G.
+    clusters : int
+        K.
+    scale : float, optional
+        The size of the numbers that ψ are differences of; by default that of the estimate.
+    level : float
+    null : float
+        What the p-value tests.
+    """
+    size = max(abs(estimate), scale or 0.0)
+    spread = float(np.sqrt(influence @ influence))
+    reason = ""
+    if not np.isfinite(estimate):
+        reason = "no finite estimate"
+    elif not enough_clusters(np.asarray(effective)) or clusters < 2:
+        reason = "effective clusters below 2"
+    elif not spread > _ROUNDING * size:
+        reason = "variance is 0"
+    if reason:
+        return Clustered(estimate, n_effective=effective, null=null, reason=reason)
+    std_error = spread * float(np.sqrt(clusters / (clusters - 1)))
+    found = t_interval(estimate, std_error, effective, level=level, null=null)
+    low, high, p_value, dof = (float(value) for value in found)
+    return Clustered(estimate, std_error, low, high, p_value, dof, effective, null)
+
+
+def ratio(sums: Floats, counts: Floats, *, level: float = 0.95, null: float = 0.0) -> Clustered:
+    r"""Return :math:`\theta = \sum D_k / \sum c_k`, a mean over what clusters are made of.
+
+    Its error is :math:`\psi_k = (D_k - \theta c_k) / \sum c_k`. Clusters with c = 0 do not count.
+
+    Parameters
+    ----------
+    sums, counts : array (cluster,)
+        D and c.
+    level, null : float
+        As in `from_influence`.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    total = counts.sum()
+    if not total > 0:
+        return Clustered(_NAN, null=null, reason="nothing to count")
+    # About the first mean: large outcomes would otherwise leave rounding in the second.
+    near = sums.sum() / total
+    estimate = float(near + (sums - near * counts).sum() / total)
+    influence = (sums - estimate * counts) / total
+    clusters = int(np.count_nonzero(counts))
+    return from_influence(
+        estimate,
+        influence,
+        effective(counts),
+        clusters,
+        scale=float(np.abs(sums).sum() / total),
+        level=level,
+        null=null,
+    )
+
+
+def mean_over_queries(
+    values: Floats,
+    cluster: Ints,
+    n_clusters: int,
+    *,
+    kept: Flags | None = None,
+    level: float = 0.95,
+) -> Clustered:
+    """Return the mean of one number a query; queries of one cluster may go together.
+
+    Parameters
+    ----------
+    values : array (query,)
+    cluster : array of int64 (query,)
+        The cluster of each query, from 0.
+    n_clusters : int
+    kept : array of bool (query,), optional
+        The queries that have a value.
+    level : float
+    """
+    if kept is not None:
+        values, cluster = values[kept], cluster[kept]
+    counts = np.bincount(cluster, minlength=n_clusters).astype(np.float64)
+    sums = np.bincount(cluster, values, minlength=n_clusters).astype(np.float64)
+    return ratio(sums, counts, level=level)
+
+
+def effective(weights: Floats) -> float:
+    """Return G = (Σc)²/Σc² of the weights of clusters; NaN where all are 0."""
+    return float(effective_clusters(np.asarray(weights.sum()), np.asarray(weights @ weights)))
+
+
+def query_clusters(ranking: Ranking) -> tuple[Ints, int]:
+    """Return the cluster of each query code, its unit or itself, and how many there are."""
+    if ranking.unit_code is None:
+        return np.arange(ranking.n_queries, dtype=np.int64), ranking.n_queries
+    unit = np.empty(ranking.n_queries, dtype=np.int64)
+    unit[ranking.query_code] = ranking.unit_code
+    return unit, ranking.n_units
+
+
+def row_clusters(ranking: Ranking) -> tuple[Ints, int]:
+    """Return the cluster of each row, its unit or its query, and how many there are."""
+    code = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    return code, ranking.n_units
+
+
+@dataclass(frozen=True)
+class CellMeans:
+    """The mean of each cell, clustered by query.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        Arrays over cells.
+    counts : int64 array
+        Entries of each cell.
+    mean : float64 array
+        Also where there is no interval; NaN without entries.
+    covariance : float64 array (cell, cell)
+        Raw, from query sums; NaN for cells without entries.
+    """
+
+    estimates: Estimates
+    counts: Ints
+    mean: Floats
+    covariance: Floats
+
+
+def cell_means(
+    cell: Ints, cluster: Ints, values: Floats, n_cells: int, *, level: float = 0.95
+) -> CellMeans:
+    """Return the mean of the values in each cell.
+
+    Parameters
+    ----------
+    cell, cluster : array of int64 (entry,)
+        From 0.
+    values : float64 array (entry,)
+    n_cells : int
+    level : float
+    """
+    n = np.bincount(cell, minlength=n_cells).astype(np.float64)
+    known = np.where(n > 0, n, np.nan)
+    middle = float(np.median(values)) if len(values) else 0.0
+    mean = middle + np.bincount(cell, values - middle, minlength=n_cells) / known
+    u = values - mean[cell]
+    key, at = np.unique(cluster * n_cells + cell, return_inverse=True)
+    count = np.bincount(at, minlength=len(key)).astype(np.float64)
+    total = np.bincount(at, u, minlength=len(key)).astype(np.float64)
+    of_cell, of_cluster = key % n_cells, key // n_cells
+
+    def add(to: Ints, what: Floats) -> Floats:
+        return np.bincount(to, what, minlength=n_cells).astype(np.float64)
+
+    by = {
+        "naive": Quadratic(n, add(cell, u), add(cell, u**2)),
+        "query": Quadratic(
+            add(of_cell, count**2), add(of_cell, count * total), add(of_cell, total**2)
+        ),
+    }
+    return CellMeans(
+        estimates=estimate(
+            n.astype(np.int64),
+            np.nan_to_num(mean),
+            by,
+            clusters=np.bincount(of_cell, minlength=n_cells).astype(np.int64),
+            cluster="query",
+            level=level,
+        ),
+        counts=n.astype(np.int64),
+        mean=np.asarray(mean),
+        covariance=_covariance(of_cluster, of_cell, total, known),
+    )
+
+
+def _covariance(cluster: Ints, cell: Ints, total: Floats, counts: Floats) -> Floats:
+    from scipy.sparse import csr_array
+
+    dense = np.unique(cluster, return_inverse=True)[1]
+    shape = (int(dense.max(initial=-1)) + 1, len(counts))
+    table = csr_array((total, (dense, cell)), shape=shape)
+    products = (table.T @ table).toarray()
+    return np.asarray(products / np.outer(counts, counts))

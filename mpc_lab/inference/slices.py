@@ -1,0 +1,398 @@
+"""Inside an aggregate: the gap by segment of queries and by position in the list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import fdtrc
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.inference.clustered import PairCodes, cell_means, estimate_listed, pair_codes
+from mpc_lab.inference.estimates import Estimates, critical, significance
+from mpc_lab.pairing.pairs import list_pairs
+from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+
+_FEWEST_QUERIES = 2
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The pairs of one cell, one entry each.
+
+    Attributes
+    ----------
+    d : float64 array
+        Difference of outcomes.
+    position, other_position : int64 array
+        Place of the group's item and of the other item in the ranked list.
+    outcome, other_outcome : float64 array
+    query : int64 array
+        The query.
+    codes : PairCodes
+        What pairs share.
+    """
+
+    d: Floats
+    position: Ints
+    other_position: Ints
+    outcome: Floats
+    other_outcome: Floats
+    query: Ints
+    codes: PairCodes
+
+    def take(self, chosen: Flags) -> PairTable:
+        """Return some of the pairs."""
+        return PairTable(
+            self.d[chosen],
+            self.position[chosen],
+            self.other_position[chosen],
+            self.outcome[chosen],
+            self.other_outcome[chosen],
+            self.query[chosen],
+            self.codes.take(chosen),
+        )
+
+
+def pair_table(
+    ranking: Ranking,
+    group: str,
+    epsilon: float,
+    *,
+    scores: Floats | None = None,
+    mode: str = "matched",
+) -> PairTable:
+    """List the pairs of one cell with what is needed below.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    epsilon : float
+        The largest distance.
+    scores : float64 array, optional
+        Those of another rule; the ranked list of the logged scores is the logged positions, where
+        there are any, and these need not follow the scores.
+    mode : str
+        The name of a pairing mode.
+    """
+    if mode not in MODES:
+        hint = near_match(mode, tuple(MODES))
+        raise MpcError(f"There is no pairing mode {mode!r}.{hint}")
+    listed = list_pairs(ranking, group, scores, mode, epsilon)
+    i, j = listed["row_i"], listed["row_j"]
+    cluster = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    item = ranking.item_code
+    return PairTable(
+        d=listed["d"],
+        position=listed["rank_i"],
+        other_position=listed["rank_j"],
+        outcome=ranking.outcome[i],
+        other_outcome=ranking.outcome[j],
+        query=ranking.query_code[i],
+        codes=pair_codes(cluster[i]) if item is None else pair_codes(cluster[i], item[i], item[j]),
+    )
+
+
+@dataclass(frozen=True)
+class ByPosition:
+    """MPC of the pairs whose group item stands at each position; arrays over positions.
+
+    Attributes
+    ----------
+    position : int64 array
+        The positions with a pair, ascending.
+    estimates : Estimates
+        Clustered by query, or unit.
+    n_pairs, n_queries : int64 array
+    """
+
+    position: Ints
+    estimates: Estimates
+    n_pairs: Ints
+    n_queries: Ints
+
+
+def by_position(pairs: PairTable, *, level: float = 0.95) -> ByPosition:
+    """Return MPC by the position of the group's item, with intervals clustered by query."""
+    position, at = np.unique(pairs.position, return_inverse=True)
+    found = cell_means(at, pairs.codes.query, pairs.d, len(position), level=level)
+    n_queries = queries_at(at, pairs.query, len(position))
+    return ByPosition(position, found.estimates, found.counts, n_queries)
+
+
+@dataclass(frozen=True)
+class PositionWeighted:
+    """One mean over positions, each counted by its weight.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        Of 0-dimensional arrays.
+    n_positions, n_left_out : int
+        Positions that count, and those left out because fewer than two queries have a pair there.
+    n_pairs : int
+        Pairs at the positions that count.
+    """
+
+    estimates: Estimates
+    n_positions: int
+    n_left_out: int
+    n_pairs: int
+
+
+def position_weighted(
+    pairs: PairTable,
+    *,
+    weights: Floats | None = None,
+    cluster: str = "query",
+    level: float = 0.95,
+) -> PositionWeighted:
+    r"""Return MPC with each position of the group's item counted by its weight.
+
+    .. math:: \sum_k w_k \mathrm{MPC}_k / W, \qquad W = \sum_k w_k,
+
+    over the positions k with pairs in at least 2 queries. Its variance is that of MPC with
+    :math:`(w_k/W)(d_p - \mathrm{MPC}_k)/P_k` in place of :math:`u_p/P`.
+
+    Parameters
+    ----------
+    pairs : PairTable
+    weights : float64 array, optional
+        Of the positions from 1 to the last with a pair; by default 1/log2(k + 1).
+    cluster : {"query", "naive", "item", "union"}
+    level : float
+    """
+    position, at = np.unique(pairs.position, return_inverse=True)
+    enough = queries_at(at, pairs.query, len(position)) >= _FEWEST_QUERIES
+    kept = enough[at]
+    used = pairs.take(kept)
+    place = (np.cumsum(enough) - 1)[at[kept]]
+    w = 1 / np.log2(position[enough] + 1.0) if weights is None else weights[position[enough] - 1]
+    n = np.bincount(place, minlength=len(w)).astype(np.float64)
+    mean = np.bincount(place, used.d, minlength=len(w)) / n
+    share = w / w.sum() if len(w) else w
+    z = len(used.d) * (share / n)[place] * (used.d - mean[place])
+    return PositionWeighted(
+        estimates=estimate_listed(z, float(share @ mean), used.codes, cluster=cluster, level=level),
+        n_positions=int(enough.sum()),
+        n_left_out=int((~enough).sum()),
+        n_pairs=len(used.d),
+    )
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How a gap depends on γ, when the outcome of the lower item is multiplied by 1 + γ.
+
+    Attributes
+    ----------
+    estimate, slope : float
+        θ(γ) = estimate + γ·slope.
+    v_dd, v_dl, v_ll : float
+        V(γ) = v_dd + 2γ·v_dl + γ²·v_ll, after correction.
+    t : float
+        Critical value of the interval.
+    flip : float
+        The γ above −1 nearest 0 at which an end of the interval is 0; NaN: it never flips.
+    """
+
+    estimate: float
+    slope: float
+    v_dd: float
+    v_dl: float
+    v_ll: float
+    t: float
+    flip: float
+
+    def at(self, gamma: Floats | float) -> tuple[Floats, Floats, Floats]:
+        """Return the estimate and the two ends of its interval at each γ."""
+        gamma = np.asarray(gamma, dtype=np.float64)
+        theta = self.estimate + gamma * self.slope
+        variance = self.v_dd + 2 * gamma * self.v_dl + gamma**2 * self.v_ll
+        half = self.t * np.sqrt(np.maximum(variance, 0.0))
+        return theta, theta - half, theta + half
+
+
+def position_sensitivity(
+    pairs: PairTable, *, cluster: str = "query", level: float = 0.95
+) -> Sensitivity:
+    r"""Return what a gap would be if lower positions lost part of their outcomes.
+
+    With D = Σd and L = Σ ±y(lower), + where the lower item of the list is the group's,
+    :math:`\theta(\gamma) = (D + \gamma L)/P` and
+    :math:`V(\gamma) = V_{DD} + 2\gamma V_{DL} + \gamma^2 V_{LL}`. The verdict flips at the real
+    root of :math:`\theta(\gamma)^2 = t^2 V(\gamma)` nearest 0 with γ > −1.
+
+    Parameters
+    ----------
+    pairs : PairTable
+    cluster : {"query", "naive", "item", "union"}
+        Under union, the one of union, query and item that is used at γ = 0.
+    level : float
+    """
+    lower_is_inside = pairs.position > pairs.other_position
+    lower = np.where(lower_is_inside, pairs.outcome, -pairs.other_outcome)
+    mean, slope = (float(x.mean()) if len(x) else float("nan") for x in (pairs.d, lower))
+    d, x = pairs.d - mean, lower - slope
+    base = estimate_listed(d, mean, pairs.codes, cluster=cluster, level=level)
+    if not base.estimable:
+        nan = float("nan")
+        return Sensitivity(nan, slope, nan, nan, nan, nan, nan)
+    family = str(base.variance_from)
+    v_dd = float(base.std_error) ** 2
+    correction = v_dd / float(base.variance_by[family])
+
+    def variance(u: Floats) -> float:
+        # A constant u has no variance, which is not an error here.
+        found = estimate_listed(u, 0.0, pairs.codes, cluster=cluster, level=level)
+        return correction * float(found.variance_by[family])
+
+    v_dl = (variance(d + x) - variance(d - x)) / 4
+    v_ll = variance(x)
+    t = float(critical(significance(level) / 2, base.dof))
+    return Sensitivity(mean, slope, v_dd, v_dl, v_ll, t, _flip(mean, slope, v_dd, v_dl, v_ll, t))
+
+
+def _flip(theta: float, slope: float, v_dd: float, v_dl: float, v_ll: float, t: float) -> float:
+    coefficients = np.array(
+        [
+            slope**2 - t**2 * v_ll,
+            2 * (theta * slope - t**2 * v_dl),
+            theta**2 - t**2 * v_dd,
+        ]
+    )
+    real = [root for root in _real_roots(coefficients) if root > -1]
+    return min(real, key=abs, default=float("nan"))
+
+
+def _real_roots(coefficients: Floats) -> list[float]:
+    """Return the finite real roots of a quadratic, whose coefficients may differ by any factor."""
+    largest = float(np.abs(coefficients).max())
+    if not (0 < largest < np.inf):
+        return []
+    a, b, c = (float(value) for value in coefficients / largest)
+    inside = b * b - 4 * a * c
+    if inside < 0:
+        return []
+    # Of the two signs of the root the one that does not cancel; the other follows from c.
+    q = -(b + np.copysign(np.sqrt(inside), b)) / 2
+    with np.errstate(all="ignore"):
+        roots = [float(np.divide(q, a)), float(np.divide(c, q))]
+    return [root for root in roots if np.isfinite(root)]
+
+
+def queries_at(at: Ints, query: Ints, n: int) -> Ints:
+    """Return how many different queries each of `n` places occurs with."""
+    key = np.unique(np.stack([at, query], axis=1), axis=0)
+    return np.bincount(key[:, 0], minlength=n).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class BySegment:
+    """The gap of one cell within each segment; arrays over segments.
+
+    Attributes
+    ----------
+    segments : tuple of str
+    estimates : Estimates
+        Clustered by query, or unit.
+    n_pairs, n_queries : int64 array
+    statistic, p_value : float
+        Of the test that all segments have one gap; NaN where fewer than two are estimable.
+    dof : tuple of float
+        Degrees of freedom of the test: segments less one, and the smallest of the segments' own.
+    left_out : tuple of str
+        Segments that are not estimable and not in the test.
+    """
+
+    segments: tuple[str, ...]
+    estimates: Estimates
+    n_pairs: Ints
+    n_queries: Ints
+    statistic: float
+    p_value: float
+    dof: tuple[float, float]
+    left_out: tuple[str, ...]
+
+
+def by_segment(
+    ranking: Ranking,
+    group: str,
+    epsilon: float,
+    *,
+    scores: Floats | None = None,
+    mode: str = "matched",
+    level: float = 0.95,
+) -> BySegment:
+    r"""Return the gap within each segment at one threshold, and a test that segments agree.
+
+    The test is that of Wald, :math:`F = (R\hat\theta)' (R V R')^{-1} R\hat\theta / (S - 1)`, R the
+    differences to the first segment and V the covariance over query sums times Q/(Q − 1) of each
+    segment, with S − 1 and the smallest of the segments' degrees of freedom. A unit may have
+    queries in several segments.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        With a segment column.
+    group : str
+    epsilon : float
+        The threshold, the same for all segments.
+    scores : float64 array, optional
+        Those of another rule than the logged ones.
+    mode : str
+        The name of a pairing mode.
+    level : float
+    """
+    if ranking.segment_code is None:
+        raise MpcError("There are no segments without a segment column: pass segment= to Ranking.")
+    pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode)
+    of_query = np.empty(ranking.n_queries, dtype=np.int64)
+    of_query[ranking.query_code] = ranking.segment_code
+    return _compare(ranking.segments, pairs, of_query[pairs.query], level)
+
+
+def _compare(segments: tuple[str, ...], pairs: PairTable, segment: Ints, level: float) -> BySegment:
+    n = len(segments)
+    found = cell_means(segment, pairs.codes.query, pairs.d, n, level=level)
+    cells = found.estimates
+    usable = np.flatnonzero(cells.estimable)
+    statistic, p_value, dof = _wald(
+        cells.estimate[usable],
+        cells.std_error[usable],
+        found.covariance[np.ix_(usable, usable)],
+        cells.dof[usable],
+    )
+    return BySegment(
+        segments=segments,
+        estimates=cells,
+        n_pairs=found.counts,
+        n_queries=queries_at(segment, pairs.query, n),
+        statistic=statistic,
+        p_value=p_value,
+        dof=dof,
+        left_out=tuple(segments[k] for k in np.flatnonzero(~cells.estimable)),
+    )
+
+
+def _wald(
+    theta: Floats, std_error: Floats, covariance: Floats, dof: Floats
+) -> tuple[float, float, tuple[float, float]]:
+    nan = float("nan")
+    if len(theta) < 2:
+        return nan, nan, (nan, nan)
+    # The corrected standard errors, with the correlation of the raw ones.
+    scale = std_error / np.sqrt(np.diagonal(covariance))
+    v = covariance * np.outer(scale, scale)
+    contrast = theta[1:] - theta[0]
+    spread = v[1:, 1:] - v[1:, [0]] - v[[0], 1:] + v[0, 0]
+    between = float(len(contrast))
+    statistic = float(contrast @ np.linalg.pinv(spread, hermitian=True) @ contrast) / between
+    within = float(dof.min())
+    return statistic, float(fdtrc(between, within, statistic)), (between, within)

@@ -1,0 +1,242 @@
+"""How kernels are compiled, and what all of them use: bits, sorts, and a flag that ends them.
+
+Kernels run without the GIL, are cached where a cache can be written, and are announced: compiling
+takes seconds and happens once on a machine, so a person who waits is told why.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import event
+
+from mpc_lab.vocabulary import Bytes, Floats, Ints
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+Stop = Bytes
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function of plain arrays when it is first called.
+
+    Kernels run without the GIL so that threads can share the blocks of a log. They are never
+    compiled with ``parallel=True``: its threading layers do not survive forks and concurrent entry.
+    """
+    try:
+        compiled = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        # Neither the package folder nor the user's cache folder can be written.
+        compiled = numba.njit(nogil=True)(function)
+    return cast(Function, compiled)
+
+
+def inlined(function: Function) -> Function:
+    """Compile a helper that kernels call in their inner loops."""
+    return cast(Function, numba.njit(inline="always")(function))
+
+
+class _Announcement(event.Listener):
+    """Says once, at the start of the first compilation, why there is a pause."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said:
+            self.said = True
+            print(
+                "mpc_lab compiles its kernels, once on this machine …", file=sys.stderr, flush=True
+            )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def announced_compilation(wanted: bool = True) -> Iterator[None]:
+    """Tell the user on stderr if a kernel has to be compiled inside this block."""
+    if not wanted:
+        yield
+        return
+    with event.install_listener("numba:compile", _Announcement()):
+        yield
+
+
+# ---- the set bits of a 64-bit group mask
+
+ONE = np.uint64(1)
+_SHIFT = np.uint64(58)
+# A de Bruijn sequence: its product with a lone bit has a different top six bits for each bit.
+_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
+_INDEX = np.zeros(64, dtype=np.int64)
+for _bit in range(64):
+    _INDEX[(int(_SEQUENCE) << _bit) % 2**64 >> 58] = _bit
+
+
+@inlined
+def lowest(bits: np.uint64) -> np.int64:
+    """Return the index of the lowest set bit."""
+    lone = bits & (~bits + ONE)
+    return _INDEX[(lone * _SEQUENCE) >> _SHIFT]  # type: ignore[no-any-return]
+
+
+# ---- sorts
+
+_RUN = 12
+_BITS = 11
+
+
+@inlined
+def sort_order(key: Floats, order: Ints, spare: Ints) -> None:
+    """Write to the start of `order` the order that sorts `key`; equal ones stay as they are.
+
+    Not ``np.sort`` or ``np.argsort``: numba tells their inner functions apart by a counter that
+    starts anew in every process, so that kernels cached by different processes, ours or another
+    package's, can call each other's, and the process dies. What is inlined has no name to be
+    mistaken.
+
+    Runs are sorted by insertion and merged. `order` and `spare` have room for one entry a key.
+    """
+    n = len(key)
+    for first in range(0, n, _RUN):
+        for k in range(first, min(first + _RUN, n)):
+            place = k
+            while place > first and key[order[place - 1]] > key[k]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = k
+    width = _RUN
+    while width < n:
+        for first in range(0, n, 2 * width):
+            middle, last = min(first + width, n), min(first + 2 * width, n)
+            one, other = first, middle
+            for k in range(first, last):
+                if other == last or (one < middle and key[order[one]] <= key[order[other]]):
+                    spare[k] = order[one]
+                    one += 1
+                else:
+                    spare[k] = order[other]
+                    other += 1
+        for k in range(n):
+            order[k] = spare[k]
+        width *= 2
+
+
+def stable_order(key: Ints) -> Ints:
+    """Return the order that sorts whole numbers, 0 or above; equal ones stay as they are.
+
+    Linear in their number, with no memory of the size of their range.
+    """
+    bits = int(key.max(initial=0)).bit_length()
+    return _radix(key, max(1, -(-bits // _BITS)))
+
+
+@kernel
+def _radix(key: Ints, passes: int) -> Ints:
+    order = np.arange(len(key))
+    sorted_ = np.empty(len(key), dtype=np.int64)
+    for k in range(passes):
+        shift = k * _BITS
+        place = np.zeros((1 << _BITS) + 1, dtype=np.int64)
+        for e in range(len(key)):
+            place[((key[e] >> shift) & ((1 << _BITS) - 1)) + 1] += 1
+        place = np.cumsum(place)
+        for entry in order:
+            digit = (key[entry] >> shift) & ((1 << _BITS) - 1)
+            sorted_[place[digit]] = entry
+            place[digit] += 1
+        order, sorted_ = sorted_, order
+    return order
+
+
+# ---- how a kernel that runs for seconds learns that nobody waits for it any more
+
+# A log of fewer rows is done sooner than a thread is started.
+FEW_ROWS = 1 << 13
+_WAIT = 0.2  # seconds
+
+_here = threading.local()
+_NEVER = np.zeros(1, dtype=np.uint8)
+
+
+def stop_flag() -> Stop:
+    """Return what kernels of this thread look at: they end early, with no result, once it is 1.
+
+    A kernel looks at it in a loop that writes to an array; in one that does not, the compiler may
+    look once for all rounds.
+    """
+    return getattr(_here, "flag", _NEVER)
+
+
+@contextmanager
+def stopped_by(flag: Stop) -> Iterator[None]:
+    """Let kernels that this thread calls inside the block look at this flag."""
+    before = stop_flag()
+    _here.flag = flag
+    try:
+        yield
+    finally:
+        _here.flag = before
+
+
+def waited_for(future: Future[Result]) -> Result:
+    """Return the result of a future, and see Ctrl-C while waiting for it.
+
+    In short waits: a signal that comes just before a wait begins is seen only when it ends.
+    """
+    while not wait([future], _WAIT).done:
+        pass
+    return future.result()
+
+
+def waited_out(future: Future[Any]) -> None:
+    """Wait for the end of a future, however often Ctrl-C is pressed meanwhile."""
+    pressed: KeyboardInterrupt | None = None
+    while True:
+        try:
+            wait([future])
+            break
+        except KeyboardInterrupt as error:
+            pressed = pressed or error
+    if pressed is not None:
+        raise pressed
+
+
+def finished(work: Callable[[], object]) -> None:
+    """Do what tidies up to its end, in another thread, which Ctrl-C does not reach."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(work)
+    pool.shutdown(wait=False)
+    waited_out(future)
+    future.result()
+
+
+def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work that may take seconds in kernels, so that Ctrl-C is seen while they run.
+
+    Python sees Ctrl-C only between two of its own steps in the main thread. So the work is done in
+    another thread while the main one waits, unless there are few rows.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if rows < FEW_ROWS or not main:
+        return work(*arguments)
+    stop = np.zeros(1, dtype=np.uint8)
+
+    def with_flag() -> Result:
+        with stopped_by(stop):
+            return work(*arguments)
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        return waited_for(pool.submit(with_flag))
+    finally:
+        stop[0] = 1
+        pool.shutdown(wait=False, cancel_futures=True)

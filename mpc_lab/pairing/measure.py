@@ -1,0 +1,364 @@
+"""From walks to the sums of an audit: thresholds first, then one sweep for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpc_lab.pairing.items import ItemSums
+from mpc_lab.pairing.kernels import ONE, kernel, lowest
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.modes import Layout
+from mpc_lab.pairing.moments import Moments, Quadratic, join_groups
+from mpc_lab.pairing.pairs import sums_by_unit
+from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
+from mpc_lab.pairing.sweep import gather, gather_cross
+from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
+from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
+from mpc_lab.scoring import Rule
+from mpc_lab.vocabulary import Floats, Ints, Masks, Mode
+
+# Within so many standard deviations squares lose nothing that matters, and sums of whole numbers
+# stay exact without a center.
+_STANDARD_DEVIATIONS = 16.0
+_COUNT, _MEAN, _SQUARES = range(3)
+# No distance is as small: a group without a threshold has no pair in any mode.
+NO_THRESHOLD = -1.0
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The threshold of each group under one scoring rule.
+
+    Attributes
+    ----------
+    epsilon : float64 array (group,)
+        NaN where a group has no pair.
+    wanted : float64 array (group,)
+        How many pairs were asked for; NaN where a number was given as the threshold.
+    all_pairs : float64 array (group,)
+        How many ``matched`` pairs there are with no limit on the distance; NaN where not counted.
+    """
+
+    epsilon: Floats
+    wanted: Floats
+    all_pairs: Floats
+
+
+def _words(n_groups: int) -> list[tuple[int, slice]]:
+    """Return each word of the masks with the up to 64 groups in it."""
+    return [
+        (word, slice(start, min(start + 64, n_groups)))
+        for word, start in enumerate(range(0, n_groups, 64))
+    ]
+
+
+def choose_thresholds(
+    source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
+) -> list[Headline]:
+    """Find the exact threshold of each group, for each of some ways to choose it."""
+    n_groups = len(source.groups)
+    epsilon = np.empty((len(thresholds), n_groups))
+    wanted = np.empty((len(thresholds), n_groups))
+    all_pairs = np.empty(n_groups)
+    for groups, walk in source.walks(rule):
+        for word, here in _words(len(groups)):
+            pairs = count_pairs(walk, word, here.stop - here.start)
+            all_pairs[groups[here]] = pairs
+            for k, threshold in enumerate(thresholds):
+                chosen = kth_smallest_distances(walk, word, pairs, ranks(threshold, pairs))
+                epsilon[k, groups[here]] = chosen
+                wanted[k, groups[here]] = [threshold.rank(int(n)) for n in pairs]
+    return [Headline(*found, all_pairs) for found in zip(epsilon, wanted, strict=True)]
+
+
+def has_ties(source: Source, rule: Rule) -> bool:
+    """Tell whether any group has a pair with a distance of 0."""
+    return any(
+        count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
+        for groups, walk in source.walks(rule)
+        for word, here in _words(len(groups))
+    )
+
+
+def measure(
+    source: Source,
+    rule: Rule,
+    edges: Floats,
+    *,
+    modes: tuple[Mode, ...],
+    items: bool,
+    count_items: bool = True,
+) -> Moments:
+    """Sum over the pairs of every group up to each of its thresholds.
+
+    Parameters
+    ----------
+    source : Source
+    rule : Rule
+    edges : float64 array (group, threshold)
+        Ascending within a group.
+    modes : tuple of Mode
+    items : bool
+        Whether to sum over items too, for item and union variance.
+    count_items : bool
+        Whether to count the items with a pair where they are not summed over.
+    """
+    parts = []
+    counted = source.facts.n_items if count_items and not items else 0
+    n_items = counted if source.counts_items else 0
+    for groups, walk in source.walks(rule):
+        layouts = _layouts(walk, modes, edges[groups])
+        swept = join_groups([gather(walk, layout, n_items) for layout in layouts])
+        parts.append(add_item_counts(walk, swept) if counted > n_items else swept)
+    found = join_groups(parts)
+    return measure_items(source, rule, found) if items else found
+
+
+def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
+    """Add the sums over items to moments of all groups, at the thresholds they have."""
+    parts = [add_item_sums(walk, moments.of_groups(groups)) for groups, walk in source.walks(rule)]
+    return join_groups(parts)
+
+
+def measure_cross(
+    source: Source, rule: Rule, edges: Floats, *, modes: tuple[Mode, ...]
+) -> list[tuple[Ints, Quadratic]]:
+    """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
+    parts = []
+    for groups, walk in source.walks(rule):
+        layouts = _layouts(walk, modes, edges[groups])
+        for (_, here), layout in zip(_words(len(groups)), layouts, strict=True):
+            parts.append((groups[here], gather_cross(walk, layout)))
+    return parts
+
+
+def _layouts(walk: Walk, modes: tuple[Mode, ...], edges: Floats) -> list[Layout]:
+    return [
+        Layout(modes, word, edges[here], centers(walk, word, here.stop - here.start))
+        for word, here in _words(len(edges))
+    ]
+
+
+def insert_thresholds(epsilon: Floats, grid: Floats) -> tuple[Floats, Ints, Ints]:
+    """Insert each group's own threshold into the grid.
+
+    Returns
+    -------
+    edges : float64 array (group, threshold)
+    in_grid : int64 array (group, epsilon)
+        Where the points of the grid stand among the edges.
+    own : int64 array (group, 1)
+        Where the group's own threshold stands.
+    """
+    chosen = np.where(np.isnan(epsilon), NO_THRESHOLD, epsilon)
+    edges = np.sort(np.column_stack([np.tile(grid, (len(chosen), 1)), chosen]), axis=1)
+    own = np.array([[np.searchsorted(row, e)] for row, e in zip(edges, chosen, strict=True)])
+    in_grid = np.array([np.searchsorted(row, grid) for row in edges])
+    return edges, in_grid.astype(np.int64), own.astype(np.int64)
+
+
+def add_item_sums(walk: EngineWalk, moments: Moments) -> Moments:
+    """Return the moments of all groups of the log with what item and union variance need."""
+    return put_item_sums(moments, walk.item_sums(moments))
+
+
+def add_item_counts(walk: EngineWalk, moments: Moments) -> Moments:
+    """Return the moments with the number of items that have a pair."""
+    return replace(moments, items=put_item_sums(moments, walk.item_sums(moments)).items)
+
+
+def put_item_sums(moments: Moments, found: list[list[ItemSums]]) -> Moments:
+    """Return moments with the sums over items of each group and mode."""
+    modes = range(len(moments.pairs))
+
+    def stacked(pick: Callable[..., Any]) -> Any:
+        return np.array([[pick(of_group[mode]) for of_group in found] for mode in modes])
+
+    by = {
+        name: Quadratic(
+            stacked(lambda sums, name=name: sums.by[name].cc),
+            stacked(lambda sums, name=name: sums.by[name].cu),
+            stacked(lambda sums, name=name: sums.by[name].uu),
+        )
+        for name in found[0][0].by
+    }
+    return replace(
+        moments,
+        items=stacked(lambda sums: sums.items),
+        by=moments.by | by,
+        squares={
+            "inside": stacked(lambda sums: sums.inside),
+            "outside": stacked(lambda sums: sums.outside),
+        },
+        dyads_once=moments.dyads_once
+        or any(sums.dyads_once for of_group in found for sums in of_group),
+    )
+
+
+def centers(walk: Walk, word: int, n_groups: int) -> Floats:
+    """Return the mean outcome of each group less that of the rest where it dwarfs the spread.
+
+    Otherwise 0.
+    """
+    total = np.zeros((n_groups + 1, 3))
+    for part in walk(partial(_spread_of_block, word, n_groups), "reading outcomes"):
+        total = _merged(total, part)
+    inside, everything = total[:-1], total[-1]
+    with np.errstate(all="ignore"):
+        outside = _rest(everything, inside)
+        difference = inside[:, _MEAN] - outside[:, _MEAN]
+        variance = sum(part[:, _SQUARES] / part[:, _COUNT] for part in (inside, outside))
+        large = difference**2 > _STANDARD_DEVIATIONS**2 * variance
+    return np.where(large & np.isfinite(difference), difference, 0.0)
+
+
+def _spread_of_block(word: int, n_groups: int, log: Log, first: int, last: int) -> Floats:
+    """Return count, mean and squares about the mean of each group, and of all rows at the end."""
+    sums = np.zeros((n_groups + 1, 3))
+    start, end = log.starts[log.units[first]], log.starts[log.units[last]]
+    off = float(log.outcome[start]) if end > start else 0.0
+    _outcome_sums(log.outcome, log.masks[word], off, start, end, sums)
+    count = np.maximum(sums[:, 0], 1.0)
+    mean = sums[:, 1] / count
+    return np.column_stack([sums[:, 0], mean + off, np.maximum(sums[:, 2] - count * mean**2, 0.0)])
+
+
+def _merged(one: Floats, other: Floats) -> Floats:
+    """Add two parts, each with count, mean and squares about the mean."""
+    count = np.maximum(one[:, _COUNT] + other[:, _COUNT], 1.0)
+    share = other[:, _COUNT] / count
+    apart = other[:, _MEAN] - one[:, _MEAN]
+    squares = one[:, _SQUARES] + other[:, _SQUARES] + apart**2 * one[:, _COUNT] * share
+    return np.column_stack(
+        [one[:, _COUNT] + other[:, _COUNT], one[:, _MEAN] + share * apart, squares]
+    )
+
+
+def _rest(everything: Floats, inside: Floats) -> Floats:
+    """Take a part away from the whole."""
+    count = everything[_COUNT] - inside[:, _COUNT]
+    mean = everything[_MEAN] + (everything[_MEAN] - inside[:, _MEAN]) * inside[:, _COUNT] / count
+    apart = (inside[:, _MEAN] - mean) ** 2 * inside[:, _COUNT] * count / everything[_COUNT]
+    squares = np.maximum(everything[_SQUARES] - inside[:, _SQUARES] - apart, 0.0)
+    return np.column_stack([count, mean, squares])
+
+
+@kernel
+def _outcome_sums(
+    outcome: Floats, mask: Masks, off: float, start: int, end: int, sums: Floats
+) -> None:
+    """Add count, Σy and Σy² of the rows of each group, and of all rows at the end."""
+    for r in range(start, end):
+        y = outcome[r] - off
+        bits = mask[r]
+        while bits:
+            g = lowest(bits)
+            bits &= bits - ONE
+            sums[g, 0] += 1
+            sums[g, 1] += y
+            sums[g, 2] += y * y
+        sums[-1, 0] += 1
+        sums[-1, 1] += y
+        sums[-1, 2] += y * y
+
+
+# ---- the sums of every unit in every headline cell: how cells move together
+
+_UNITS_AT_ONCE = 1 << 16
+
+
+class UnitSums(NamedTuple):
+    """The units with a pair in one cell, ascending, their pairs and their sums of differences."""
+
+    unit: Ints
+    pairs: Floats
+    sums: Floats
+
+
+def covariances(
+    source: Source,
+    rules: Sequence[Rule],
+    modes: Sequence[Mode],
+    epsilon: Floats,
+    own: Sequence[Moments],
+) -> list[Floats]:
+    """Return how the estimates of each mode vary together over units.
+
+    Cells are counted rule after rule, and in each the groups in their order.
+
+    Parameters
+    ----------
+    source : Source
+    rules : sequence of Rule
+    modes : sequence of Mode
+        All modes that `own` is about, in its order.
+    epsilon : float64 array (rule, group)
+        The threshold of each cell; a cell without one has no pair.
+    own : sequence of Moments
+        For each rule, at these thresholds.
+    """
+    found = []
+    for m, mode in enumerate(modes):
+        pairs = np.concatenate([part.pairs[m, :, 0] for part in own]).astype(np.float64)
+        centred = np.concatenate([part.by["naive"].cu[m, :, 0] for part in own])
+        center = np.concatenate([part.center for part in own])
+        count = np.maximum(pairs, 1.0)
+        task = partial(_products, mode, epsilon, center + centred / count)
+        start = np.zeros((len(count), len(count)))
+        products = source.together(rules, task, "correlating groups", start)
+        found.append(products / np.outer(count, count))
+    return found
+
+
+def unit_sums(logs: Logs, mode: Mode, epsilon: Floats) -> list[UnitSums]:
+    """Return the sums of each cell, rule after rule and in each the groups in their order.
+
+    Parameters
+    ----------
+    logs : iterator of (rule, groups, log)
+    mode : Mode
+    epsilon : float64 array (rule, group)
+        The threshold of each cell; a cell without one has no pair.
+    """
+    return [
+        _of_cell(log, k, mode, float(epsilon[rule, group]))
+        for rule, groups, log in logs
+        for k, group in enumerate(groups)
+    ]
+
+
+def _products(mode: Mode, epsilon: Floats, mean: Floats, logs: Logs) -> Floats:
+    """Return ΣUU′ over units, U centred at the mean of its cell."""
+    cells = unit_sums(logs, mode, epsilon)
+    n_units = 1 + max((int(cell.unit[-1]) for cell in cells if len(cell.unit)), default=-1)
+    total = np.zeros((len(cells), len(cells)))
+    for pairs, sums in dense_blocks(cells, n_units):
+        residual = sums - pairs * mean
+        total += residual.T @ residual
+    return total
+
+
+def _of_cell(log: Log, group: int, mode: Mode, epsilon: float) -> UnitSums:
+    bit = np.uint64(1) << np.uint64(group % 64)
+    member = np.asarray(log.masks[group // 64] & bit != 0)
+    epsilon = epsilon if epsilon >= 0 else NO_THRESHOLD
+    pairs, sums = sums_by_unit(log, member, mode.side, epsilon)
+    some = np.flatnonzero(pairs)
+    return UnitSums(some, pairs[some], sums[some])
+
+
+def dense_blocks(cells: list[UnitSums], n_units: int) -> Iterator[tuple[Floats, Floats]]:
+    """Yield tables (unit, cell) of pairs and of sums, for a run of units at a time."""
+    for start in range(0, n_units, _UNITS_AT_ONCE):
+        size = min(_UNITS_AT_ONCE, n_units - start)
+        pairs, sums = np.zeros((size, len(cells))), np.zeros((size, len(cells)))
+        for k, cell in enumerate(cells):
+            first, last = np.searchsorted(cell.unit, [start, start + size])
+            here = cell.unit[first:last] - start
+            pairs[here, k], sums[here, k] = cell.pairs[first:last], cell.sums[first:last]
+        yield pairs, sums

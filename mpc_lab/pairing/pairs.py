@@ -1,0 +1,278 @@
+"""The pairs of one group themselves: counted, listed, and dealt out anew.
+
+For what cannot be had from sums alone, and for a person who wants to see some.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.kernels import interruptible, kernel
+from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.modes import DOWN, TIE, UP
+from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
+from mpc_lab.pairing.walk import PlainWalk
+from mpc_lab.pairing.windows import count_and_sum
+from mpc_lab.vocabulary import MODES, Flags, Floats, Ints, Side
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpc_lab.ranking import Ranking
+
+MOST_LISTED = 50_000_000
+MOST_CLOSE = 50_000_000
+
+
+def list_pairs(
+    ranking: Ranking,
+    group: str,
+    scores: Floats | None,
+    mode: str,
+    epsilon: float,
+    limit: int | None = None,
+) -> dict[str, NDArray[Any]]:
+    """List the pairs of one group, the closest first.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    group : str
+    scores : float64 array or None
+        Scores of a rule; None for the logged scores.
+    mode : str
+        The name of a pairing mode.
+    epsilon : float
+        The largest distance.
+    limit : int, optional
+        Keep this many of the closest pairs.
+
+    Returns
+    -------
+    dict of arrays
+        ``row_i``, ``row_j`` (rows of the ranking: the item of the group, the other item),
+        ``distance``, ``d`` (difference of outcomes) and ``rank_i``, ``rank_j`` (places in the
+        ranked list).
+    """
+    log = sort_rows(ranking, scores)
+    member = ranking.member(group)[log.row]
+    i, j = pair_rows(log, member, MODES[mode].side, epsilon)
+    distance = log.distance(i, j)
+    order = np.lexsort((log.row[j], log.row[i], distance))[:limit]
+    i, j = i[order], j[order]
+    rank = ranks(log, ranking, logged=scores is None)
+    return {
+        "row_i": log.row[i],
+        "row_j": log.row[j],
+        "distance": distance[order],
+        "d": log.outcome[i] - log.outcome[j],
+        "rank_i": rank[i],
+        "rank_j": rank[j],
+    }
+
+
+def ranks(log: Log, ranking: Ranking, *, logged: bool) -> Ints:
+    """Return the place of each row of the log in the ranked list of its query, 1 = top."""
+    if logged and ranking.position is not None:
+        return ranking.position[log.row]
+    ends = np.repeat(log.starts[1:], np.diff(log.starts))
+    return ends - np.arange(len(log.row), dtype=np.int64)
+
+
+def pair_rows(
+    log: Log,
+    member: Flags,
+    side: Side,
+    epsilon: float,
+    *,
+    units: tuple[int, int] | None = None,
+    count: int | None = None,
+) -> tuple[Ints, Ints]:
+    """Return rows of the log: the item of the group, and the other item, of each pair.
+
+    Parameters
+    ----------
+    log : Log
+    member : bool array (row,)
+        Whether the row of the log is in the group.
+    side : Side
+    epsilon : float
+        The threshold.
+    units : (first, last), optional
+        Only the units from `first` to before `last`.
+    count : int, optional
+        The number of pairs, where it is known.
+
+    Returns
+    -------
+    i, j : int64 arrays
+        Ascending by unit and query.
+    """
+    first, last = units or (0, len(log.units) - 1)
+    starts = log.starts[log.units[first] : log.units[last] + 1]
+    edges = np.array(side.edges(np.array(epsilon)))
+    if side.neighbours:
+        return _neighbours(log, member, edges, int(starts[0]), int(starts[-1]))
+    if count is None:
+        count = int(count_and_sum(log, member, side, epsilon)[0][first:last].sum())
+    if count > MOST_LISTED:
+        raise MpcError(
+            f"{count:,} pairs have a distance of at most {epsilon:.4g}, and at most "
+            f"{MOST_LISTED:,} can be listed; ask for smaller distances."
+        )
+    i, j = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    interruptible(len(log.row), _list, starts, log.score, member, edges, i, j)
+    return i, j
+
+
+def sums_by_unit(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
+    """Return the pairs of each unit and the sum of their differences, for one group.
+
+    Only neighbours are listed for it. The arguments are those of `pair_rows`.
+    """
+    if not side.neighbours:
+        return count_and_sum(log, member, side, epsilon)
+    i, j = pair_rows(log, member, side, epsilon)
+    unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
+    n_units = len(log.units) - 1
+    d = log.outcome[i] - log.outcome[j]
+    pairs, sums = np.bincount(unit, minlength=n_units), np.bincount(unit, d, minlength=n_units)
+    return pairs.astype(np.float64), sums.astype(np.float64)
+
+
+def _neighbours(log: Log, member: Flags, edges: Floats, start: int, end: int) -> tuple[Ints, Ints]:
+    upper = start + np.flatnonzero(log.below[start:end] >= 0)
+    lower = log.below[upper]
+    cross = member[upper] != member[lower]
+    upper, lower = upper[cross], lower[cross]
+    i, j = np.where(member[upper], upper, lower), np.where(member[upper], lower, upper)
+    direction = np.where(log.score[i] < log.score[j], UP, DOWN)
+    direction = np.where(log.score[i] == log.score[j], TIE, direction)
+    close = log.distance(i, j) <= edges[direction]
+    return i[close], j[close]
+
+
+def count_matched(log: Log, epsilon: float | None = None) -> int:
+    """Count the ``matched`` pairs of the first group of a log, up to a distance or all of them."""
+    if epsilon is None:
+        return int(count_pairs(PlainWalk(log), 0, 1)[0])
+    return int(count_up_to(PlainWalk(log), 0, np.array([epsilon]))[0])
+
+
+def nearest_distance(log: Log, most: int) -> float:
+    """Return the distance up to which there are `most` ``matched`` pairs of the first group.
+
+    The pairs tied at that distance come along. Where there are no more than `most`, it is the
+    largest distance; where there is none, NaN.
+    """
+    total = np.array([count_matched(log)])
+    return float(kth_smallest_distances(PlainWalk(log), 0, total, np.minimum(total, most))[0])
+
+
+def check_listable(log: Log, epsilon: float) -> int:
+    """Return the number of ``matched`` pairs up to a distance, or refuse to list so many."""
+    pairs = count_matched(log, epsilon)
+    if pairs > MOST_LISTED:
+        raise MpcError(
+            f"{pairs:,} pairs have a distance of at most {epsilon:.4g}, and at most "
+            f"{MOST_LISTED:,} can be listed; ask for smaller distances, or, where scores have few "
+            "values, for the estimate at epsilon=0."
+        )
+    return pairs
+
+
+def count_side(log: Log, member: Flags, side: Side, epsilon: float = np.inf) -> int:
+    """Count the pairs of a group on one side, up to a threshold or all of them."""
+    return int(sums_by_unit(log, member, side, epsilon)[0].sum())
+
+
+def reach_of(log: Log, member: Flags, side: Side, most: int) -> float:
+    """Return a threshold up to which there are `most` pairs of a group on one side, or few more.
+
+    Those tied there come along. Where there are fewer, it is the largest distance.
+    """
+    wanted = min(most, count_side(log, member, side))
+    few = wanted // 64
+    # The bits of a floating-point number, 0 or above, are its place in the order of all of them.
+    low, high = -1, int(np.float64(np.inf).view(np.int64))
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        epsilon = float(np.int64(middle).view(np.float64))
+        count = count_side(log, member, side, epsilon)
+        if count < wanted:
+            low = middle
+        else:
+            high = middle
+        if 0 <= count - wanted < few:
+            break
+    return float(np.int64(high).view(np.float64))
+
+
+def close_rows(log: Log, epsilon: float) -> tuple[Ints, Ints]:
+    """Return all pairs of rows of one query with a distance of at most ε, whatever their groups.
+
+    Returns
+    -------
+    lower, upper : int64 arrays
+        Rows of the log; the upper has the higher score or the same.
+    """
+    count = _count_above(log.starts, log.score, epsilon)
+    total = int(count.sum())
+    if total > MOST_CLOSE:
+        raise MpcError(
+            f"{total:,} pairs of rows have a distance of at most {epsilon:.4g}, and at most "
+            f"{MOST_CLOSE:,} can be listed; choose a smaller epsilon."
+        )
+    lower = np.repeat(np.arange(len(count)), count)
+    first = np.cumsum(count) - count
+    return lower, lower + 1 + np.arange(total) - first[lower]
+
+
+def shuffle_within(starts: Ints, member: Flags, rng: np.random.Generator) -> Flags:
+    """Return membership shuffled inside each query: every query keeps its number of members."""
+    shuffled = member.copy()
+    _shuffle(starts, rng.random(len(member)), shuffled)
+    return shuffled
+
+
+@kernel
+def _list(starts: Ints, score: Floats, member: Flags, edges: Floats, i: Ints, j: Ints) -> None:
+    """Write the pairs down; the arrays have room for all of them."""
+    n = 0
+    for q in range(len(starts) - 1):
+        for lower in range(starts[q], starts[q + 1]):
+            reach = edges[UP if member[lower] else DOWN]
+            for upper in range(lower + 1, starts[q + 1]):
+                distance = score[upper] - score[lower]
+                if distance > reach:
+                    break
+                if member[lower] == member[upper] or (distance == 0 and edges[TIE] < 0):
+                    continue
+                i[n] = lower if member[lower] else upper
+                j[n] = upper if member[lower] else lower
+                n += 1
+
+
+@kernel
+def _count_above(starts: Ints, score: Floats, epsilon: float) -> Ints:
+    """Count, for each row, the rows after it in its query with a distance of at most ε."""
+    count = np.zeros(len(score), dtype=np.int64)
+    for q in range(len(starts) - 1):
+        upper = starts[q]
+        for lower in range(starts[q], starts[q + 1]):
+            upper = max(upper, lower + 1)
+            while upper < starts[q + 1] and score[upper] - score[lower] <= epsilon:
+                upper += 1
+            count[lower] = upper - lower - 1
+    return count
+
+
+@kernel
+def _shuffle(starts: Ints, uniform: Floats, member: Flags) -> None:
+    for q in range(len(starts) - 1):
+        for k in range(starts[q + 1] - 1, starts[q], -1):
+            other = starts[q] + np.int64(uniform[k] * (k - starts[q] + 1))
+            member[k], member[other] = member[other], member[k]

@@ -1,0 +1,246 @@
+"""An audit as a document beside its page: JSON by a published schema, a section of a model card."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.errors import MpcError
+from mpc_lab.results.base import settings
+from mpc_lab.results.gate import decide, state
+from mpc_lab.results.summary import Cell, reading, slices
+from mpc_lab.text import minus, name, percent, plain, with_ends
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+# ---- what an audit was made from
+
+_SIZES = ("n_rows", "n_queries", "n_units", "n_items", "n_dropped")
+
+
+def options_of(audit: Audit) -> dict[str, Any]:
+    """Return the options the audit was run with."""
+    return _attribute(audit, "options")
+
+
+def versions(audit: Audit) -> dict[str, str]:
+    """Return the versions of the libraries that it was run with."""
+    return {str(key): str(version) for key, version in _attribute(audit, "versions").items()}
+
+
+def columns(audit: Audit) -> dict[str, Any]:
+    """Return which column had which role."""
+    named = _attribute(audit, "columns")
+    return {role: column for role, column in named.items() if column is not None}
+
+
+def fingerprint(audit: Audit) -> str | None:
+    """Return the hash of the rows, None where it is not known."""
+    if audit.ranking is not None:
+        return audit.ranking.fingerprint()
+    known = audit.attrs.get("fingerprint")
+    return None if known is None else str(known)
+
+
+def describe_data(audit: Audit) -> dict[str, Any]:
+    """Return the sizes of the log, its columns and its fingerprint."""
+    known = settings(audit)
+    sizes = {size: int(known[size]) for size in _SIZES if size in known}
+    return {**sizes, "columns": columns(audit), "fingerprint": fingerprint(audit)}
+
+
+def _attribute(audit: Audit, key: str) -> dict[str, Any]:
+    try:
+        found = json.loads(str(audit.attrs.get(key, "{}")))
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+# ---- the section of a model card, in Markdown
+
+_ROWS = 40
+# Marks of Markdown and of its common extensions; the last three begin links and mentions.
+_OBEYED = re.compile(r"([\\`*_{}\[\]#|~$^@]|:(?=//)|(?<=www)\.)")
+LIMITS = (
+    "The audit compares items at the margin, where the ranker is nearly indifferent; a gap far "
+    "from the margin is not seen.",
+    "It takes the outcome as it is: where the outcome is itself biased, or depends on the position "
+    "at which the item was shown, the gap carries that along.",
+    "Inconclusive is not the same as no gap: few pairs give wide intervals.",
+    "A gap says that the scores leave something out about the group; it does not say what or why.",
+    "An audit without a finding is no certificate: it speaks of one log, one outcome and the "
+    "groups that were given.",
+)
+
+
+def model_card(audit: Audit, planned: int | None = None) -> str:
+    """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
+    found, part, options = reading(audit), slices(audit)[0], options_of(audit)
+    gate = state(audit, planned)
+    level = percent(float(options.get("level", 0.95)))
+    adjusted = "" if options.get("adjust") == "none" else "adjusted "
+    shown = part.cells[:_ROWS]
+    more = len(part.cells) - len(shown)
+    heads = ["Group", "Verdict", "Gap", f"{adjusted}{level} interval".capitalize(), "Pairs"]
+    lines = [
+        "## Matched pair calibration",
+        "",
+        "Inside each query, items of a group were paired with items outside it that were scored "
+        "the same or just above. The gap is the mean difference of their outcomes: above 0, items "
+        "of the group had higher outcomes than the items ranked just above them.",
+        "",
+        *_bullets([*found.findings, *([gate] if gate else [])]),
+        "",
+        _rows(heads, [_row(cell) for cell in shown]),
+        "",
+        *([f"and {more:,} more groups.", ""] if more else []),
+        "### How it was measured",
+        "",
+        *_bullets([*found.compared, *found.more]),
+        "",
+        *_bullets(_data(audit)),
+        "",
+        "### Limits",
+        "",
+        *_bullets([*found.cautions, *LIMITS]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape_markdown(text: object) -> str:
+    r"""Return a text that Markdown shows as it is, inside a line or a cell of a table.
+
+    Examples
+    --------
+    >>> escape_markdown("a|b <i>")
+    'a\\|b &lt;i&gt;'
+    """
+    # First Markdown's own marks, so that the entities of HTML stay whole.
+    return escape(_OBEYED.sub(r"\\\1", plain(text)), quote=False)
+
+
+def _bullets(lines: Iterable[str]) -> list[str]:
+    return [f"- {escape_markdown(minus(line))}" for line in lines]
+
+
+def _rows(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _row(cell: Cell) -> list[str]:
+    gap, ends = with_ends(cell.estimate, cell.low, cell.high)
+    return [escape_markdown(name(cell.group)), cell.verdict, gap, ends, f"{cell.pairs:,}"]
+
+
+def _data(audit: Audit) -> list[str]:
+    known = describe_data(audit)
+    sizes = [
+        f"{known[size]:,} {noun}"
+        for size, noun in (("n_rows", "rows"), ("n_queries", "queries"), ("n_items", "items"))
+        if known.get(size)
+    ]
+    lines = [f"Data: {', '.join(sizes)}."] if sizes else []
+    if known["fingerprint"]:
+        lines.append(f"Fingerprint of the rows (SHA-256): {known['fingerprint']}.")
+    made = versions(audit).get("mpc_lab")
+    return [*lines, f"Made with mpc_lab {made}."] if made else lines
+
+
+# ---- JSON
+
+FORMAT_VERSION = 1
+_DIMS = ("group", "scoring_rule", "pairing_mode")
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema that :meth:`mpc_lab.Audit.to_json` keeps to."""
+    text = files("mpc_lab.report").joinpath("audit.schema.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def to_json(audit: Audit, curve: bool = True, planned: int | None = None) -> str:
+    """Return the numbers of an audit as one JSON text; see :meth:`mpc_lab.Audit.to_json`."""
+    words = reading(audit)
+    whole: dict[str, Any] = {
+        "format": "mpc_lab audit",
+        "format_version": FORMAT_VERSION,
+        "reading": {
+            "findings": words.findings,
+            "others": [*words.others, *words.more],
+            "compared": words.compared,
+            "cautions": words.cautions,
+        },
+        "gate": _gate(audit, planned),
+        "settings": options_of(audit),
+        "data": describe_data(audit),
+        "versions": versions(audit),
+        "cells": list(_cells(audit.headline)),
+    }
+    if curve:
+        whole["curve"] = {
+            "epsilon": _plain(audit.curve["epsilon"].values),
+            "cells": list(_cells(audit.curve)),
+        }
+    return json.dumps(_safe(whole), allow_nan=False)
+
+
+def _gate(audit: Audit, planned: int | None) -> dict[str, Any] | None:
+    """Return what the gate says; nothing for an audit that holds no sums to ask."""
+    try:
+        found = decide(audit, planned=planned)
+    except MpcError:
+        # Whoever asks for a confidence sequence learns why there is none.
+        if planned is not None:
+            raise
+        return None
+    return {
+        "answer": found.answer,
+        "failed": list(found.failed),
+        "undecided": list(found.undecided),
+        "tolerance": found.tolerance,
+        "intervals": "fixed" if found.planned is None else "anytime",
+        "planned": found.planned,
+    }
+
+
+def _cells(dataset: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Yield one object for each cell: numbers for a headline, arrays over ε for a curve."""
+    ordered = dataset.transpose(*_DIMS, ...)
+    labels = [ordered[dim].values.tolist() for dim in _DIMS]
+    families = ordered["variance"].values.tolist() if "variance" in ordered.coords else []
+    values = {str(key): ordered[key].values for key in ordered.data_vars}
+    for at in np.ndindex(*(len(names) for names in labels)):
+        cell = {dim: names[k] for dim, names, k in zip(_DIMS, labels, at, strict=True)}
+        for key, array in values.items():
+            if key == "std_error_by":
+                cell[key] = dict(zip(families, _plain(array[at]), strict=True))
+            else:
+                cell[key] = _plain(array[at])
+        yield cell
+
+
+def _plain(values: Any) -> Any:
+    return np.asarray(values).tolist()
+
+
+def _safe(value: Any) -> Any:
+    """Return null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {str(key): _safe(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_safe(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,207 @@
+"""What an audit holds, and how its questions reach it: options, labels, thresholds, rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.errors import MpcError, near_match
+from mpc_lab.results import schema as _schema
+from mpc_lab.results.schema import SCHEMA_VERSION
+from mpc_lab.vocabulary import MODES, Floats
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.ranking import Ranking
+
+Scores = Callable[[str, str], Floats | None]
+
+
+class AuditBase:
+    """The numbers of an audit and the way to its rows; see :class:`mpc_lab.Audit`."""
+
+    def __init__(
+        self,
+        headline: xr.Dataset,
+        curve: xr.Dataset | Callable[[], xr.Dataset],
+        moments: xr.Dataset | Callable[[], xr.Dataset] | None = None,
+        attrs: Mapping[str, object] | None = None,
+        *,
+        ranking: Ranking | None = None,
+        scores: Scores | None = None,
+        cross: Callable[[int], Any] | None = None,
+        saved: Mapping[str, xr.Dataset] | None = None,
+        own: Sequence[Moments] | None = None,
+        grid: Floats | None = None,
+        curve_part: Callable[[str, str], xr.Dataset] | None = None,
+        reread: Callable[[], Ranking] | None = None,
+    ) -> None:
+        self.headline = _schema.check_headline(headline)
+        self.attrs = {"schema_version": SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
+        self.ranking = ranking
+        self._curve = curve
+        self._moments = moments
+        self._scores = scores
+        self._cross = cross
+        self._saved = dict(saved or {})
+        self._own = own
+        self._grid = grid
+        self._curve_part = curve_part
+        self._reread = reread
+
+    @cached_property
+    def curve(self) -> xr.Dataset:
+        """The gap at every threshold of the grid; made when first asked for.
+
+        Dims (group, epsilon, scoring_rule, pairing_mode).
+        """
+        made = self._curve() if callable(self._curve) else self._curve
+        return _schema.check_same_cells(self.headline, _schema.check_curve(made))
+
+    @property
+    def grid(self) -> Floats:
+        """The thresholds of the curve, ascending; known before the curve is made."""
+        return np.array(self.curve["epsilon"].values if self._grid is None else self._grid)
+
+    @cached_property
+    def moments(self) -> xr.Dataset | None:
+        """The sums behind headline and curve; made when first asked for."""
+        if self._moments is None:
+            return None
+        return _schema.check_moments(self._moments() if callable(self._moments) else self._moments)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in the order of the headline."""
+        return tuple(self.headline["group"].values.tolist())
+
+
+def settings(audit: AuditBase) -> dict[str, Any]:
+    """Return the options of an audit and its other attributes in one flat dict."""
+    plain = {**audit.headline.attrs, **audit.attrs}
+    try:
+        options = json.loads(str(plain.pop("options", "{}")))
+    except ValueError:
+        options = {}
+    return {**(options if isinstance(options, dict) else {}), **plain}
+
+
+def inference_options(audit: AuditBase) -> tuple[str, float, int]:
+    """Return the cluster, level and seed of an audit."""
+    options = settings(audit)
+    return str(options["cluster"]), float(options["level"]), int(options.get("seed", 0))
+
+
+def need_rows(audit: AuditBase, method: str) -> Ranking:
+    """Return the ranking of an audit, read again where it was walked, or say how to give it."""
+    if audit.ranking is None and audit._reread is not None:
+        ranking = audit._reread()
+        check_same_rows(ranking, audit.attrs, "this audit")
+        audit.ranking, audit._scores = ranking, partial(known_scores, ranking)
+    if audit.ranking is None:
+        raise MpcError(
+            f"audit.{method}() needs the rows of the log, and this audit holds aggregates only; "
+            'give them with mpc.load("a.nc", ranking=ranking).'
+        )
+    return audit.ranking
+
+
+def check_same_rows(ranking: Ranking, attrs: Mapping[Any, Any], what: str) -> None:
+    """Refuse rows whose counts differ from the audit's; walked logs have no fingerprint."""
+    for name in ("n_rows", "n_queries", "n_units", "n_items"):
+        if getattr(ranking, name) != attrs.get(name):
+            raise MpcError(
+                f"The ranking is not the one that {what} was made from: its {name} is "
+                f"{getattr(ranking, name):,}, not {attrs.get(name)}. Give the same rows."
+            )
+
+
+def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | None:
+    """Return the scores of a rule, None for those of the log, once the cell is known to exist."""
+    check_label("group", group, audit.groups)
+    check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
+    check_label("pairing mode", mode, tuple(MODES))
+    if audit._scores is not None:
+        return audit._scores(rule, group)
+    if rule == "baseline":
+        return None
+    raise MpcError(
+        f"The scores of rule {rule!r} are not kept in a saved audit; "
+        "run mpc.audit again on the ranking to see its pairs."
+    )
+
+
+def known_scores(ranking: Ranking, label: str, group: str) -> Floats | None:
+    """Return the scores of a rule of which only the label is left, None for those of the log."""
+    from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Demoted, as_rule
+
+    if label == "baseline":
+        return None
+    if label in SCORING_RULES:
+        return as_rule(label).scores(ranking, group)
+    moved = re.fullmatch(r"(boosted|demoted)\((.+)\)", label)
+    if moved:
+        kind = Boosted if moved[1] == "boosted" else Demoted
+        return kind(float(moved[2])).scores(ranking, group)
+    try:
+        return Column(label).scores(ranking, group)
+    except MpcError as error:
+        raise MpcError(
+            f"The scores of rule {label!r} are not kept in a saved audit, and the ranking has no "
+            "such column; run mpc.audit again with that rule."
+        ) from error
+
+
+def check_label(what: str, label: str, known: Sequence[str]) -> None:
+    """Refuse a label that the audit does not have."""
+    if not isinstance(label, str):
+        hint = near_match("", known)
+        raise MpcError(f"A {what} must be a text; got {type(label).__name__}.{hint}")
+    if label not in known:
+        raise MpcError(f"This audit has no {what} {label!r}.{near_match(label, known)}")
+
+
+def names_in(given: Any) -> tuple[Any, ...]:
+    """Return one name, or several, as a tuple; anything but a list counts as a name."""
+    if isinstance(given, str):
+        return (given,)
+    try:
+        return tuple(given)
+    except TypeError:
+        return (given,)
+
+
+def chosen_groups(audit: AuditBase, method: str, groups: Any) -> tuple[str, ...]:
+    """Return the groups that were asked for by name or by a list of names, each once."""
+    names = names_in(groups)
+    if not names:
+        raise MpcError(f"{method} needs at least one group; leave groups out for all of them.")
+    for name in names:
+        check_label("group", name, audit.groups)
+    if len(set(names)) < len(names):
+        raise MpcError(f"{method} takes each group once; got {names!r}.")
+    return names
+
+
+def headline_epsilon(audit: AuditBase, group: str, rule: str) -> float:
+    """Return the headline's own threshold of a cell; NaN where it has no pair."""
+    # All modes of one group and rule share the threshold of `matched`, so any mode can give it.
+    return float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
+
+
+def cell_epsilon(audit: AuditBase, group: str, rule: str) -> float:
+    """Return the headline's own threshold of a cell, which must have one."""
+    value = headline_epsilon(audit, group, rule)
+    if math.isnan(value):
+        raise MpcError(
+            f"Group {group!r} has no pair under rule {rule!r}, so it has no threshold to list "
+            "pairs at; give epsilon."
+        )
+    return value

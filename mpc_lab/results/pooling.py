@@ -1,0 +1,339 @@
+"""What is saved beside an audit so that it can be pooled, and how the sums of a pool are added.
+
+Item tables hold the sums of every item and of every two items that met; ids hold a keyed hash of
+every query. Both are off by default, because they say something about single items and queries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.items import MOST_KEPT, ItemSums, Rows, join_rows, rows_of_group, square_rows
+from mpc_lab.pairing.measure import put_item_sums
+from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.results.assemble import Cross, moments_by_rule
+from mpc_lab.results.base import need_rows
+from mpc_lab.vocabulary import Floats
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.log import Log
+    from mpc_lab.results.audit import Audit
+
+_KEY_MARK = b"mpc_lab key"
+_NO_KEY = b"mpc_lab items"
+
+
+def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
+    """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin.
+
+    Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log.
+    """
+    ranking = need_rows(audit, "save(items=True)")
+    if ranking.item_code is None:
+        raise MpcError(
+            "items=True saves sums of items, but this ranking has none: name its item column."
+        )
+    most = most_pairs(audit)
+    if most > MOST_KEPT:
+        raise MpcError(
+            f"items=True saves the sums of every two items that met, at most {MOST_KEPT:,} pairs "
+            f"of a group, but a group has {most:,} up to the largest epsilon; save without items, "
+            "or audit with a shorter epsilon=[…]."
+        )
+    names = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
+    rows: dict[str, list[dict[str, NDArray[Any]]]] = {"items": [], "dyads": []}
+    for rule, moments in enumerate(moments_by_rule(audit)):
+        for group, (log, bit) in enumerate(_logs(audit, rule)):
+            for mode, tables in enumerate(rows_of_group(log, bit, moments, group)):
+                for kind, table in zip(rows, tables, strict=True):
+                    rows[kind].append(_columns(table, rule, mode, group))
+    return {kind: _stack_rows(parts, names) for kind, parts in rows.items()}
+
+
+def most_pairs(audit: Audit) -> int:
+    """Return the pairs of the cell that has the most, up to the largest threshold."""
+    return max(int(moments.pairs.max(initial=0)) for moments in moments_by_rule(audit))
+
+
+def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
+    """Yield, for each group, a log under a rule and the group's place in its masks."""
+    from mpc_lab.pairing.log import select_groups, sort_rows
+
+    ranking = need_rows(audit, "save(items=True)")
+    label = str(audit.headline["scoring_rule"].values[rule])
+    shared: Log | None = None
+    for k, group in enumerate(audit.groups):
+        scores = None if audit._scores is None else audit._scores(label, group)
+        if scores is not None:
+            yield sort_rows(ranking, scores, ranking.member(group).astype(np.uint64)[None]), 0
+            continue
+        if shared is None:
+            chosen = np.array([ranking.group_index(name) for name in audit.groups])
+            shared = sort_rows(ranking, masks=select_groups(ranking.masks, chosen))
+        yield shared, k
+
+
+def _columns(table: Rows, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell in the smallest types: there may be many millions."""
+    n = len(table.one)
+    return {
+        "rule": np.full(n, rule, dtype=np.uint8),
+        "mode": np.full(n, mode, dtype=np.uint8),
+        "group": np.full(n, group, dtype=np.uint32),
+        "one": table.one.astype(np.uint32),
+        "other": table.other.astype(np.uint32),
+        "outside": table.outside,
+        "bin": table.bin.astype(np.uint8),
+        "pairs": table.pairs.astype(np.uint32),
+        "sums": table.sums,
+    }
+
+
+def _stack_rows(parts: list[dict[str, NDArray[Any]]], names: NDArray[np.uint64]) -> xr.Dataset:
+    rows = {name: ("row", np.concatenate([part[name] for part in parts])) for name in parts[0]}
+    return xr.Dataset({**rows, "name": ("item", names)})
+
+
+def query_ids(audit: Audit, key: str | None) -> xr.Dataset:
+    """Return a keyed hash of every query (of every unit, where there are any)."""
+    if not isinstance(key, str) or not key:
+        raise MpcError(
+            'ids=True saves hashes of query ids, and needs a secret for them: key="…", the same '
+            "for all audits that are to be pooled."
+        )
+    ranking = need_rows(audit, "save(ids=True)")
+    if ranking.unit_code is None:
+        labels = ranking.query_labels(np.arange(ranking.n_queries))
+    else:
+        labels = ranking.unit_labels(np.arange(ranking.n_units))
+    secret = hashlib.blake2b(key.encode("utf-8", "surrogatepass")).digest()
+    mark = hashlib.blake2b(_KEY_MARK, key=secret, digest_size=16).hexdigest()
+    return xr.Dataset({"id": ("query", np.sort(_hashes(labels, secret)))}, attrs={"key": mark})
+
+
+def _hashes(labels: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+    named = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    digests = (hashlib.blake2b(name, key=secret, digest_size=8).digest() for name in named)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def cross_sums(audit: Audit) -> xr.Dataset | None:
+    """Return how the thresholds of each cell move together over queries, for a pooled band."""
+    if audit._cross is None:
+        return None
+    found = []
+    for rule in range(audit.headline.sizes["scoring_rule"]):
+        parts = audit._cross(rule)
+        order = np.argsort(np.concatenate([groups for groups, _ in parts]), kind="stable")
+        found.append(
+            {
+                square: np.concatenate([getattr(sums, square) for _, sums in parts], axis=1)[
+                    :, order
+                ]
+                for square in ("cc", "cu", "uu")
+            }
+        )
+    dims = ("scoring_rule", "pairing_mode", "group", "bin", "other_bin")
+    return xr.Dataset(
+        {square: (dims, np.stack([rule[square] for rule in found])) for square in found[0]}
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """One audit of a pool, and where the groups, rules and modes of the pool are in it.
+
+    Its moments are of the modes of the pool alone.
+    """
+
+    audit: Audit
+    moments: list[Moments]
+    groups: list[int | None]
+    rules: list[int]
+    modes: list[int]
+
+
+def sums_of(audit: Audit) -> xr.Dataset:
+    """Return the labelled sums of an audit."""
+    if audit.moments is None:
+        raise MpcError("An audit without its sums cannot be pooled; run mpc.audit again.")
+    return audit.moments
+
+
+def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
+    """Add the sums of all audits under one rule at the shared thresholds."""
+    names = ("naive", "query", *_additive(shares))
+    modes = shares[0].moments[0].modes
+    n_groups = len(shares[0].groups)
+    shape = (len(modes), n_groups, len(edges))
+    counts = {name: np.zeros(shape, dtype=np.int64) for name in ("pairs", "queries", "clusters")}
+    center = np.array([_center(shares, rule, group) for group in range(n_groups)])
+    by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in names}
+    for share in shares:
+        moments = share.moments[share.rules[rule]]
+        for group, own in enumerate(share.groups):
+            if own is None:
+                continue
+            index = np.searchsorted(moments.edges[own], edges)
+            shift = float(moments.center[own] - center[group])
+            for name, total in counts.items():
+                total[:, group] += getattr(moments, name)[:, own, index]
+            for name in names:
+                moved = recentred(moments.by[name][:, own, index], shift)
+                by[name].cc[:, group] += moved.cc
+                by[name].cu[:, group] += moved.cu
+                by[name].uu[:, group] += moved.uu
+    return Moments(
+        modes=modes,
+        edges=np.tile(edges, (n_groups, 1)),
+        center=center,
+        pairs=counts["pairs"],
+        queries=counts["queries"],
+        clusters=counts["clusters"],
+        items=np.zeros(shape, dtype=np.int64),
+        by=by,
+    )
+
+
+def _additive(shares: list[Share]) -> list[str]:
+    """Return the families beside naive and query whose clusters lie inside one query."""
+    inside = ("item_query", "dyad_query")
+    return [
+        name
+        for name in inside
+        if all(name in moments.by for share in shares for moments in share.moments)
+    ]
+
+
+def recentred(sums: Quadratic, shift: float) -> Quadratic:
+    """Return sums of U + shift·c in place of U."""
+    return Quadratic(
+        sums.cc, sums.cu + shift * sums.cc, sums.uu + 2 * shift * sums.cu + shift**2 * sums.cc
+    )
+
+
+def _center(shares: list[Share], rule: int, group: int) -> float:
+    """Return the center of the first audit that has the group."""
+    for share in shares:
+        own = share.groups[group]
+        if own is not None:
+            return float(share.moments[share.rules[rule]].center[own])
+    return 0.0
+
+
+def with_items(
+    shares: list[Share],
+    tables: list[dict[str, xr.Dataset]],
+    rule: int,
+    moments: Moments,
+    edges: Floats,
+) -> Moments:
+    """Add up the tables of items and of dyads, then square them."""
+    n_modes, n_groups, n_bins = moments.pairs.shape
+
+    def square(mode: int, group: int) -> ItemSums:
+        items, dyads = (
+            _join_tables(shares, tables, kind, rule, mode, group, moments, edges)
+            for kind in ("items", "dyads")
+        )
+        return square_rows(items, dyads, n_bins)
+
+    found = [[square(mode, group) for mode in range(n_modes)] for group in range(n_groups)]
+    return put_item_sums(moments, found)
+
+
+def _join_tables(
+    shares: list[Share],
+    tables: list[dict[str, xr.Dataset]],
+    kind: str,
+    rule: int,
+    mode: int,
+    group: int,
+    moments: Moments,
+    edges: Floats,
+) -> Rows:
+    found = []
+    for share, table in zip(shares, tables, strict=True):
+        own = share.groups[group]
+        if own is None:
+            continue
+        rows = _rows_of_cell(table[kind], share.rules[rule], share.modes[mode], own)
+        mine = share.moments[share.rules[rule]]
+        bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
+        kept = bins < len(edges)
+        shift = float(mine.center[own] - moments.center[group])
+        names, pairs = table[kind]["name"].values, rows["pairs"][kept].astype(np.float64)
+        one, other = names[rows["one"][kept]], names[rows["other"][kept]]
+        found.append(
+            Rows(
+                np.minimum(one, other),
+                np.maximum(one, other),
+                rows["outside"][kept].astype(bool),
+                bins[kept],
+                pairs,
+                rows["sums"][kept] + shift * pairs,
+            )
+        )
+    return join_rows(found)
+
+
+def _rows_of_cell(table: xr.Dataset, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell: they stand together, in the order of rule, group and mode."""
+    here = (
+        (table["rule"].values == rule)
+        & (table["mode"].values == mode)
+        & (table["group"].values == group)
+    )
+    columns = ("one", "other", "outside", "bin", "pairs", "sums")
+    return {name: table[name].values[here] for name in columns}
+
+
+def pooled_pairs(shares: list[Share], rule: int, n_groups: int) -> Floats:
+    """Return the pairs of each group in all audits, with no limit on the gap."""
+    total = np.zeros(n_groups)
+    for share in shares:
+        found = sums_of(share.audit)["all_pairs"].values[share.rules[rule]]
+        total += [0.0 if own is None else found[own] for own in share.groups]
+    return total
+
+
+def pooled_cross(shares: list[Share], edges: Floats, n_rules: int) -> Cross | None:
+    """Add up how the shared thresholds move together; None where an audit has not kept it."""
+    kept = [share.audit._saved.get("cross", None) for share in shares]
+    kept = [
+        cross_sums(share.audit) if found is None else found
+        for share, found in zip(shares, kept, strict=True)
+    ]
+    if any(found is None for found in kept):
+        return None
+    totals = [_cross_of_rule(shares, kept, rule, edges) for rule in range(n_rules)]
+    groups = np.arange(len(shares[0].groups))
+    return lambda rule: [(groups, totals[rule])]
+
+
+def _cross_of_rule(shares: list[Share], kept: list[Any], rule: int, edges: Floats) -> Quadratic:
+    n_groups = len(shares[0].groups)
+    total = [np.zeros((len(shares[0].modes), n_groups, len(edges), len(edges))) for _ in range(3)]
+    for share, found in zip(shares, kept, strict=True):
+        moments = share.moments[share.rules[rule]]
+        for group, own in enumerate(share.groups):
+            if own is None:
+                continue
+            index = np.searchsorted(moments.edges[own], edges)
+            cc, cu, uu = (
+                found[square].values[share.rules[rule], share.modes][:, own][:, index][:, :, index]
+                for square in ("cc", "cu", "uu")
+            )
+            shift = float(moments.center[own]) - _center(shares, rule, group)
+            total[0][:, group] += cc
+            total[1][:, group] += cu + shift * cc
+            total[2][:, group] += uu + shift * (cu + np.swapaxes(cu, -1, -2)) + shift**2 * cc
+    return Quadratic(*total)

@@ -1,0 +1,188 @@
+"""What a boost of a group would do, labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from mpc_lab.errors import MpcError, check_epsilon
+from mpc_lab.results.base import AuditBase, check_label, need_rows, settings
+from mpc_lab.text import number, percent, quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.objective.boosts import Boosts
+    from mpc_lab.objective.fair_boost import ChosenBoost
+
+_OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective")
+
+
+def boost_curve(
+    audit: AuditBase,
+    group: str,
+    alphas: ArrayLike | None,
+    epsilon: float | None,
+    ready: Boosts | None = None,
+) -> xr.Dataset:
+    """Follow a group along boosts; see :meth:`mpc_lab.Audit.boost_curve`.
+
+    ``ready``: the group prepared before, where several boosts are tried one after the other.
+    """
+    from mpc_lab.objective.boosts import boost_curve as follow
+
+    ranking = need_rows(audit, "boost_curve")
+    options = settings(audit)
+    found = follow(
+        ready or ranking,
+        group,
+        threshold(audit, group, epsilon),
+        alphas,
+        cluster=str(options["cluster"]),
+        level=float(options["level"]),
+    )
+    variables = _gap_variables(found.gaps)
+    variables |= {name: ("alpha", values) for name, values in found.objective.items()}
+    variables["share_changed"] = ("alpha", found.share_changed)
+    attrs = {"group": group, "epsilon": threshold(audit, group, epsilon)}
+    return xr.Dataset(variables, {"alpha": found.gaps.alpha}, attrs | {"level": options["level"]})
+
+
+def _gap_variables(gaps: Any) -> dict[str, Any]:
+    variables = {name: ("alpha", getattr(gaps.estimates, name)) for name in _OF_GAP}
+    variables["n_pairs"] = ("alpha", np.asarray(gaps.pairs))
+    return variables
+
+
+def threshold(audit: AuditBase, group: str, epsilon: float | None) -> float:
+    """Return the threshold of a boost: the one given, or the baseline's own."""
+    check_label("group", group, audit.groups)
+    if epsilon is not None:
+        return check_epsilon(epsilon, remedy="Leave it out for the threshold of the headline.")
+    if "baseline" not in audit.headline["scoring_rule"].values:
+        raise MpcError("A boost starts from the baseline, which this audit lacks; give epsilon.")
+    own = float(audit.headline["epsilon"].sel(group=group, scoring_rule="baseline").values[0])
+    if np.isnan(own):
+        raise MpcError(f"Group {group!r} has no pair to choose a threshold from; give epsilon.")
+    return own
+
+
+@dataclass(frozen=True, repr=False)
+class FairBoost:
+    """The boost that closes a group's gap, how sure it is, and what it costs.
+
+    Attributes
+    ----------
+    group : str
+    alpha : float
+        The boost at which the gap crosses 0; NaN where it does not.
+    resolution : float
+        Half the threshold: the boost is known no finer than this.
+    n_crossings : int
+        How often the gap crosses 0 from above.
+    confidence_set : tuple of (low, high)
+        All boosts at which a gap of 0 is not rejected.
+    unbounded_low, unbounded_high : bool
+        Whether the set reaches the end of the range that was tried.
+    curve : xarray.Dataset
+        The gap along boosts, on the half of the queries that the boost was chosen on.
+    held_out : dict of float
+        On the other half: ``gap_before``, ``gap_after`` and their ends, ``dcg`` and ``ndcg`` before
+        and after, their change with its paired interval, and the ``share_changed`` of positions.
+        Empty where there is no boost.
+    level : float
+    note : str
+    """
+
+    group: str
+    alpha: float
+    resolution: float
+    n_crossings: int
+    confidence_set: tuple[tuple[float, float], ...]
+    unbounded_low: bool
+    unbounded_high: bool
+    curve: xr.Dataset
+    held_out: dict[str, float]
+    level: float
+    note: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether the log tells one boost: one crossing, one interval, a smaller gap held out."""
+        held = self.held_out
+        smaller = bool(held) and abs(held["gap_after"]) < abs(held["gap_before"])
+        return self.n_crossings == 1 and len(self.confidence_set) == 1 and smaller
+
+    def __repr__(self) -> str:
+        who, level = quoted(self.group), percent(self.level)
+        reach = _reach(self)
+        if np.isnan(self.alpha):
+            return f"No boost of group {who} closes its gap: {self.note}; {level} set {reach}."
+        held = self.held_out
+        start = "A boost" if self.settled else "The log does not settle it, but a boost"
+        return (
+            f"{start} of {number(self.alpha, 4)} closes the gap of group {who} ({level} set "
+            f"{reach}; known to within {number(self.resolution, 4)}). On held-out queries the gap "
+            f"goes from {number(held['gap_before'], 4)} to {number(held['gap_after'], 4)}, NDCG "
+            f"changes by {number(held['ndcg_change'], 5)} ({number(held['ndcg_change_low'], 5)} to "
+            f"{number(held['ndcg_change_high'], 5)}), and {percent(held['share_changed'])} of the "
+            f"positions change. {self.note}".rstrip()
+        )
+
+
+def _reach(found: FairBoost) -> str:
+    if not found.confidence_set:
+        return "empty"
+    parts = [f"{number(low, 4)} to {number(high, 4)}" for low, high in found.confidence_set]
+    ends = [" (unbounded below)"] if found.unbounded_low else []
+    ends += [" (unbounded above)"] if found.unbounded_high else []
+    return " and ".join(parts) + "".join(ends)
+
+
+def fair_boost(
+    audit: AuditBase, group: str, epsilon: float | None, ready: Boosts | None = None
+) -> FairBoost:
+    """Find the boost that closes a group's gap; see :meth:`mpc_lab.Audit.fair_boost`."""
+    from mpc_lab.objective.fair_boost import fair_boost as find
+
+    options = settings(audit)
+    level = float(options["level"])
+    ranking = need_rows(audit, "fair_boost")
+    found = find(
+        ready or ranking,
+        group,
+        threshold(audit, group, epsilon),
+        cluster=str(options["cluster"]),
+        level=level,
+        seed=int(options.get("seed", 0)),
+    )
+    return FairBoost(
+        group=group,
+        alpha=found.alpha,
+        resolution=found.resolution,
+        n_crossings=found.n_crossings,
+        confidence_set=found.confidence_set,
+        unbounded_low=found.unbounded_low,
+        unbounded_high=found.unbounded_high,
+        curve=xr.Dataset(_gap_variables(found.curve), {"alpha": found.curve.alpha}),
+        held_out=_held_out(found),
+        level=level,
+        note=found.note,
+    )
+
+
+def _held_out(found: ChosenBoost) -> dict[str, float]:
+    held = found.held_out
+    if held is None:
+        return {}
+    gaps = held.gaps.estimates
+    numbers = {"n_queries": float(held.n_queries), "share_changed": held.share_changed}
+    for k, when in enumerate(("before", "after")):
+        numbers[f"gap_{when}"] = float(gaps.estimate[k])
+        numbers[f"gap_{when}_low"] = float(gaps.ci_low[k])
+        numbers[f"gap_{when}_high"] = float(gaps.ci_high[k])
+    for name in ("dcg", "ndcg"):
+        numbers[f"{name}_before"] = held.change.before[name].estimate
+    return numbers | held.change.flat()

@@ -1,0 +1,144 @@
+"""The largest boost that an audit can certify, with what was assumed said beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.results.base import AuditBase, inference_options
+from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.text import quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.inference.certificate import Certified
+    from mpc_lab.inference.clustered import Clustered
+
+LARGEST_LIST = 2_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """A boost of a group that raises the expected objective, if its assumption holds.
+
+    Attributes
+    ----------
+    group, scoring_rule : str
+    alpha : float
+        The largest certified boost, in units of the score; 0 where none is.
+    mpc_epsilon : float
+        The largest threshold up to which MPC itself has a lower band above 0. For comparison
+        only: a mean over distances up to ε does not give the mean at each distance.
+    level : float
+    change, change_low, change_high : float
+        DCG under a boost by `alpha` less DCG without, measured on the log, with its paired
+        interval; NaN where no boost is certified.
+    bins : xarray.Dataset
+        Over ``bin``: its distances, its mean with the simultaneous band, and the same for all
+        distances up to its right end (``cumulative_…``).
+    """
+
+    group: str
+    scoring_rule: str
+    alpha: float
+    mpc_epsilon: float
+    level: float
+    change: float
+    change_low: float
+    change_high: float
+    bins: xr.Dataset
+
+    @property
+    def sentence(self) -> str:
+        """What is certified, what was assumed, and what was measured."""
+        level = f"{100 * self.level:g} %"
+        if self.alpha == 0:
+            who = quoted(self.group)
+            return f"No boost of {who} is certified at {level} confidence: {self._why()}."
+        return (
+            "If outcome differences depend on items only through the distance of their scores, "
+            "and their mean does not change sign inside a bin, a boost of up to "
+            f"{self.alpha:.4g} raises the expected objective, at {level} confidence. That "
+            "assumption is not tested; measured directly, the change is "
+            f"{self.change:+.4g} in DCG "
+            f"({level} interval {self.change_low:+.4g} to {self.change_high:+.4g})."
+        )
+
+    def _why(self) -> str:
+        if self.bins.sizes["bin"] == 0:
+            return "its pairs come from fewer than 30 effective queries"
+        first = self.bins.isel(bin=0)
+        return (
+            "the mean outcome difference at distances up to "
+            f"{float(first.distance_high):.4g} is {float(first.estimate):+.4g}, and "
+            "its band does not lie above 0"
+        )
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+
+def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") -> Certificate:
+    """Find the largest certified boost of a group; see :meth:`mpc_lab.Audit.certificate`."""
+    from mpc_lab.inference.certificate import certify
+    from mpc_lab.pairing.pairs import nearest_distance
+
+    cell = open_cell(audit, "certificate", group, scoring_rule, "matched")
+    cluster, level, seed = inference_options(audit)
+    reach = nearest_distance(cell.log, LARGEST_LIST)
+    pairs = cell.pairs("matched", 0.0 if math.isnan(reach) else reach)
+    found = certify(
+        pairs.distance,
+        pairs.d,
+        pairs.query,
+        item_i=pairs.item_i,
+        item_j=pairs.item_j,
+        cluster=cluster,
+        level=level,
+        seed=seed,
+    )
+    change = _measured(audit, group, scoring_rule, found.alpha, level)
+    return Certificate(
+        group=group,
+        scoring_rule=scoring_rule,
+        alpha=found.alpha,
+        mpc_epsilon=found.mpc_epsilon,
+        level=level,
+        change=change.estimate if change else math.nan,
+        change_low=change.ci_low if change else math.nan,
+        change_high=change.ci_high if change else math.nan,
+        bins=_bins(found, {"cluster": cluster, "level": level, "group": group}),
+    )
+
+
+def _measured(
+    audit: AuditBase, group: str, rule: str, alpha: float, level: float
+) -> Clustered | None:
+    """Measure what a boost by α does to DCG on the log; nothing where there is no boost."""
+    from mpc_lab.objective.ndcg import paired_change
+    from mpc_lab.results.base import need_rows, rule_scores
+
+    if alpha == 0:
+        return None
+    ranking = need_rows(audit, "certificate")
+    scores = rule_scores(audit, group, rule, "matched")
+    before = ranking.score if scores is None else scores
+    after = before + alpha * ranking.member(group)
+    return paired_change(ranking, after, before, level=level).dcg
+
+
+def _bins(found: Certified, attrs: dict[str, Any]) -> xr.Dataset:
+    variables: dict[str, Any] = {
+        "distance_low": ("bin", found.edges[:-1]),
+        "distance_high": ("bin", found.edges[1:]),
+        "certified": ("bin", found.bins.above),
+    }
+    names = ("estimate", "std_error", "dof", "n_effective", "n_pairs", "n_queries")
+    for prefix, curve in (("", found.bins), ("cumulative_", found.cumulative)):
+        for name in (*names, "band_low", "band_high"):
+            variables[prefix + name] = ("bin", getattr(curve, name))
+    coords = {"bin": np.arange(1, len(found.edges))}
+    return xr.Dataset(variables, coords=coords, attrs=attrs)

@@ -1,0 +1,126 @@
+"""MPC beside the rival measures, labelled, and why they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.results.base import AuditBase, chosen_groups, need_rows, rule_scores, settings
+from mpc_lab.results.schema import text
+
+if TYPE_CHECKING:
+    from mpc_lab.comparators.base import Comparison
+
+_NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "null", "n_effective")
+_DIMS = ("group", "measure")
+
+
+def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Dataset:
+    """Return all measures of each group; see :meth:`mpc_lab.Audit.compare`."""
+    from mpc_lab.comparators.base import Case
+    from mpc_lab.comparators.registry import compare as rivals_of
+    from mpc_lab.comparators.registry import explain
+    from mpc_lab.pairing.log import sort_rows
+
+    ranking = need_rows(audit, "compare")
+    chosen = audit.groups if groups is None else chosen_groups(audit, "compare", groups)
+    options = settings(audit)
+    log = sort_rows(ranking)
+    rows, sentences = [], []
+    for group in chosen:
+        mpc = _mpc(audit, group)
+        level, seed = float(options["level"]), int(options.get("seed", 0))
+        rivals = rivals_of(Case(ranking, group, k=k, level=level, seed=seed, log=log))
+        rows.append([mpc, *rivals])
+        sentences.append(explain(group, mpc, rivals).sentence)
+    return _labelled(chosen, rows, sentences, float(options["level"]))
+
+
+def _mpc(audit: AuditBase, group: str) -> Comparison:
+    from mpc_lab.comparators.registry import compare_mpc
+
+    rule = audit.headline["scoring_rule"].values.tolist()
+    mode = audit.headline["pairing_mode"].values.tolist()
+    cell = audit.headline.sel(
+        group=group,
+        scoring_rule="baseline" if "baseline" in rule else rule[0],
+        pairing_mode="matched" if "matched" in mode else mode[0],
+    )
+    return compare_mpc(
+        estimate=float(cell.estimate),
+        std_error=float(cell.std_error),
+        ci_low=float(cell.ci_low_adjusted),
+        ci_high=float(cell.ci_high_adjusted),
+        p_value=float(cell.p_adjusted),
+        n_effective=float(cell.n_effective),
+        verdict=str(cell.verdict.item()),
+    )
+
+
+def _labelled(
+    groups: Sequence[str], rows: list[list[Comparison]], sentences: list[str], level: float
+) -> xr.Dataset:
+    def column(pick: Any) -> np.ndarray[Any, Any]:
+        return np.array([[pick(one) for one in row] for row in rows])
+
+    variables: dict[str, Any] = {
+        name: (_DIMS, column(lambda one, name=name: float(getattr(one, name)))) for name in _NUMBERS
+    }
+    variables["flagged"] = (_DIMS, column(lambda one: one.flagged))
+    for name in ("says", "reason"):
+        variables[name] = (_DIMS, text(column(lambda one, name=name: getattr(one, name))))
+    for name in ("scores", "queries", "looks_at"):
+        variables[f"compares_{name}"] = (
+            "measure",
+            text([getattr(one.conditions, name) for one in rows[0]]),
+        )
+    variables["explanation"] = ("group", text(sentences))
+    labels = {"group": text(groups), "measure": text([one.name for one in rows[0]])}
+    return xr.Dataset(variables, labels, {"level": level})
+
+
+def calibration(
+    audit: AuditBase,
+    group: str,
+    scoring_rule: str,
+    segment: str | None,
+    bins: int,
+    draws: int = 200,
+) -> xr.Dataset:
+    """Return outcome against score on both sides; see :meth:`mpc_lab.Audit.calibration`.
+
+    Without `draws` the isotonic fit has no interval, which takes most of the time.
+    """
+    from mpc_lab.comparators.calibration import calibration_curves
+
+    ranking = need_rows(audit, "calibration")
+    scores = rule_scores(audit, group, scoring_rule, "matched")
+    options = settings(audit)
+    found = calibration_curves(
+        ranking,
+        group,
+        segment=segment,
+        scores=scores,
+        bins=bins,
+        level=float(options["level"]),
+        draws=draws,
+        seed=int(options.get("seed", 0)),
+    )
+    sides = tuple(found)
+    binned = ("score", "outcome", "ci_low", "ci_high", "band_low", "band_high", "n_rows")
+    variables: dict[str, Any] = {
+        name: (("side", "bin"), np.stack([getattr(found[side], name) for side in sides]))
+        for name in binned
+    }
+    widest = max(len(found[side].isotonic) for side in sides)
+    for name in ("isotonic_score", "isotonic", "isotonic_low", "isotonic_high"):
+        padded = np.full((len(sides), widest), np.nan)
+        for k, side in enumerate(sides):
+            values = getattr(found[side], name)
+            padded[k, : len(values)] = values
+        variables[name] = (("side", "point"), padded)
+    attrs = {"group": group, "scoring_rule": scoring_rule, "segment": segment or ""}
+    return xr.Dataset(variables, {"side": text(sides)}, attrs)

@@ -1,0 +1,166 @@
+"""The pairs of one cell: listed for a person, fitted by a regression, or as plain arrays.
+
+The arrays are for the questions that sums cannot answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mpc_lab.errors import check_epsilon, check_whole
+from mpc_lab.results.base import (
+    AuditBase,
+    cell_epsilon,
+    need_rows,
+    rule_scores,
+)
+from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.inference.clustered import PairCodes
+    from mpc_lab.pairing.log import Log
+    from mpc_lab.ranking import Ranking
+
+
+def pairs(
+    audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
+) -> pd.DataFrame:
+    """Return the pairs of one cell, one row each, sorted by distance and then by input order."""
+    limit = _limit(limit)
+    ranking = need_rows(audit, "pairs")
+    scores = rule_scores(audit, group, rule, mode)
+    listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
+    used = ranking.score if scores is None else scores
+    i, j = listed["row_i"], listed["row_j"]
+    columns: dict[str, Any] = {"query": ranking.query_labels(ranking.query_code[i])}
+    if ranking.item_code is not None:
+        columns["item"] = ranking.item_labels(ranking.item_code[i])
+        columns["other_item"] = ranking.item_labels(ranking.item_code[j])
+    columns |= {"score": used[i], "other_score": used[j], "distance": listed["distance"]}
+    columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
+    columns |= {"outcome": ranking.outcome[i], "other_outcome": ranking.outcome[j]}
+    return pd.DataFrame({**columns, "difference": listed["d"]})
+
+
+def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
+    """Return the statsmodels fit of the outcome difference on a constant for one cell."""
+    from mpc_lab.inference.regression import fit
+
+    ranking = need_rows(audit, "regression")
+    scores = rule_scores(audit, group, rule, mode)
+    listed = _list(audit, ranking, scores, group, rule, mode, epsilon, None)
+    codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    return fit(listed["d"], codes[listed["row_i"]])
+
+
+def _list(
+    audit: AuditBase,
+    ranking: Ranking,
+    scores: Floats | None,
+    group: str,
+    rule: str,
+    mode: str,
+    epsilon: float | None,
+    limit: int | None,
+) -> dict[str, NDArray[Any]]:
+    from mpc_lab.pairing.pairs import list_pairs
+
+    if epsilon is None:
+        epsilon = cell_epsilon(audit, group, rule)
+    return list_pairs(ranking, group, scores, mode, check_epsilon(epsilon, unlimited=True), limit)
+
+
+def _limit(limit: Any) -> int | None:
+    return None if limit is None else check_whole("limit", limit)
+
+
+@dataclass(frozen=True)
+class CellPairs:
+    """Listed pairs; rows are those of the sorted log."""
+
+    row_i: Ints
+    row_j: Ints
+    distance: Floats
+    d: Floats
+    query: Ints
+    item_i: Ints | None
+    item_j: Ints | None
+
+    def codes(self) -> PairCodes:
+        """Return what the pairs share."""
+        from mpc_lab.inference.clustered import pair_codes
+
+        return pair_codes(self.query, self.item_i, self.item_j)
+
+
+@dataclass(frozen=True)
+class CellRows:
+    """The rows of a ranking, sorted by the scores of a rule, with one group marked.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    log : Log
+        Its first and only group is the one that is looked at.
+    member : bool array
+        By row of the log.
+    logged : bool
+        Whether the scores are those of the log.
+    """
+
+    ranking: Ranking
+    log: Log
+    member: Flags
+    logged: bool
+
+    @property
+    def cluster_code(self) -> Ints:
+        """Query of each row of the log, or its unit where there are units."""
+        unit = self.ranking.unit_code
+        return (self.ranking.query_code if unit is None else unit)[self.log.row]
+
+    @property
+    def item_code(self) -> Ints | None:
+        """Item of each row of the log."""
+        return None if self.ranking.item_code is None else self.log.item
+
+    def count(self, mode: str) -> int:
+        """Return the number of pairs at any distance."""
+        from mpc_lab.pairing.pairs import count_side
+
+        return count_side(self.log, self.member, MODES[mode].side)
+
+    def pairs(self, mode: str, epsilon: float) -> CellPairs:
+        """List the pairs up to a distance."""
+        from mpc_lab.pairing.pairs import check_listable, pair_rows
+
+        check_listable(self.log, epsilon)
+        i, j = pair_rows(self.log, self.member, MODES[mode].side, epsilon)
+        item = self.item_code
+        return CellPairs(
+            row_i=i,
+            row_j=j,
+            distance=self.log.distance(i, j),
+            d=self.log.outcome[i] - self.log.outcome[j],
+            query=self.cluster_code[i],
+            item_i=None if item is None else item[i],
+            item_j=None if item is None else item[j],
+        )
+
+
+def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str) -> CellRows:
+    """Sort the rows behind a group under a rule, once the cells are known to exist."""
+    from mpc_lab.pairing.log import sort_rows
+
+    ranking = need_rows(audit, method)
+    scores = None
+    for mode in modes:
+        scores = rule_scores(audit, group, rule, mode)
+    member = ranking.member(group)
+    log = sort_rows(ranking, scores, member.astype(np.uint64)[None])
+    return CellRows(ranking, log, member[log.row], logged=scores is None)

@@ -1,0 +1,85 @@
+"""What an audit could have detected, and how many queries a given gap would need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.errors import check_number
+from mpc_lab.inference.power import floor_variance, mde, queries_needed
+from mpc_lab.results.assemble import family_size, headline_moments, infer, mode_rows
+from mpc_lab.results.base import AuditBase, settings
+
+_MEANING = {
+    "mde": ("smallest gap found with the given power", "outcome"),
+    "mde_adjusted": ("smallest gap found with the given power, over the family", "outcome"),
+    "mde_floor": ("smallest gap that any number of queries of this catalogue finds", "outcome"),
+    "queries_needed": ("queries of such a log needed for the effect; inf: none suffice", "1"),
+    "n_queries": ("queries, or units, of the log, with a pair or without", "1"),
+}
+
+
+def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
+    """Return the power of every headline cell; see :meth:`mpc_lab.Audit.power`."""
+    effect = None if effect is None else check_number("effect", effect)
+    power = check_number("power", power)
+    options = settings(audit)
+    level = float(options["level"])
+    own = headline_moments(audit)
+    found = [infer(moments, cluster=str(options["cluster"]), level=level) for moments in own]
+
+    def stacked(values: list[Any]) -> Any:
+        return np.stack([np.asarray(value)[..., 0] for value in values])
+
+    std_error, dof = stacked([f.std_error for f in found]), stacked([f.dof for f in found])
+    floor = stacked([_floor(f) for f in found])
+    cells = {
+        "mde": mde(std_error, dof, level=level, power=power),
+        "mde_adjusted": np.empty_like(std_error),
+        "mde_floor": mde(np.sqrt(floor), dof, level=level, power=power),
+        "n_queries": np.full(std_error.shape, int(options["n_units"])),
+    }
+    for mode, size in enumerate(family_size(found)):
+        cells["mde_adjusted"][:, mode] = mde(
+            std_error[:, mode], dof[:, mode], level=level, power=power, tests=max(1, int(size))
+        )
+    if effect is not None:
+        cells["queries_needed"] = queries_needed(
+            effect,
+            variance_query=np.where(
+                np.isnan(std_error), np.nan, stacked([f.variance_by["query"] for f in found])
+            ),
+            queries=cells["n_queries"].astype(float),
+            dof=dof,
+            floor=floor,
+            level=level,
+            power=power,
+        )
+    return _labelled(audit, cells, effect, power, level)
+
+
+def _floor(found: Any) -> Any:
+    """Return what more queries cannot lower; where items are not known, nothing."""
+    if "item" not in found.variance_by:
+        return np.where(np.isnan(found.std_error), np.nan, 0.0)
+    floor = floor_variance(found.variance_by["item"], found.variance_by["both"])
+    return np.where(np.isnan(found.std_error), np.nan, floor)
+
+
+def _labelled(
+    audit: AuditBase, cells: dict[str, Any], effect: float | None, power: float, level: float
+) -> xr.Dataset:
+    rows = mode_rows(audit)
+    dims = ("group", "scoring_rule", "pairing_mode")
+    variables = {
+        name: (
+            dims,
+            np.moveaxis(values[:, rows], (0, 1), (1, 2)),
+            dict(zip(("long_name", "units"), _MEANING[name], strict=True)),
+        )
+        for name, values in cells.items()
+    }
+    attrs = {"power": power, "level": level} | ({} if effect is None else {"effect": effect})
+    return xr.Dataset(variables, {dim: audit.headline[dim] for dim in dims}, attrs)

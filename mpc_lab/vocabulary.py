@@ -1,0 +1,503 @@
+"""The words that every room shares, each with all that is said and drawn of it.
+
+May import from: errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.errors import MpcError
+
+# ---- arrays: the only ones that kernels take
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Texts = NDArray[np.str_]
+
+# ---- modes: who is paired with whom
+
+
+@dataclass(frozen=True)
+class Side:
+    """Which pairs are on one side of a tie, as the numbers that kernels take.
+
+    An item i of the group and an item j outside it, of one query, are a pair where the signed
+    distance s(j) − s(i) lies between `low` and `high` times ε. The interval holds 0 or begins
+    there, so that pairs only ever join as ε grows; what is added up bin by bin relies on it.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval as multiples of ε; `low` at most 0, `high` at least 0.
+    low_closed, high_closed : bool
+        Whether a pair at that end counts. A tie is a pair where the interval holds 0.
+    neighbours : bool
+        Whether i and j have to be neighbours in the ranked list.
+    """
+
+    low: float
+    high: float
+    low_closed: bool = True
+    high_closed: bool = True
+    neighbours: bool = False
+
+    def __post_init__(self) -> None:
+        if not -np.inf < self.low <= 0 <= self.high < np.inf:
+            raise MpcError(
+                "The interval of a side must reach from at most 0 to at least 0 times ε; got "
+                f"{self.low!r} to {self.high!r}."
+            )
+        if self.low == self.high and not self.ties:
+            raise MpcError("The interval of a side must hold a distance; got one that is empty.")
+
+    @property
+    def up(self) -> bool:
+        """Whether the group's item may have the lower score of the two."""
+        return self.high > 0
+
+    @property
+    def down(self) -> bool:
+        """Whether the group's item may have the higher score of the two."""
+        return self.low < 0
+
+    @property
+    def ties(self) -> bool:
+        """Whether two equal scores make a pair."""
+        return (self.low < 0 or self.low_closed) and (self.high > 0 or self.high_closed)
+
+    def edges(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the largest distance of a pair up, of a pair down, and 0 or more for a tie.
+
+        All ends are closed: an open one is the number just before it. Below 0 there is no pair.
+        """
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+
+        def end(multiple: float, closed: bool) -> Floats:
+            # Not 0 × ε: an ε without limit would make it no number.
+            edge = multiple * epsilon if multiple > 0 else np.zeros(epsilon.shape)
+            edge = edge if closed else np.nextafter(edge, -np.inf)
+            return np.where(epsilon < 0, epsilon, edge)
+
+        up, down = end(self.high, self.high_closed), end(-self.low, self.low_closed)
+        return up, down, np.minimum(up, down)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A pairing mode: which pairs it keeps, and all that is said and drawn of it.
+
+    Attributes
+    ----------
+    name : str
+    sides : tuple of Side
+    bracket : str
+        The mode whose interval must lie below 0 too before a group is called overvalued; by
+        default none.
+    judged_by : str
+        The mode whose verdict this one carries; by default its own.
+    against : str
+        Whom the items of the group are compared with, after "better than".
+    those : str
+        The same, where "the items" were named just before.
+    method : str
+        Which pairs it keeps, in the method section of a report.
+    label : str
+        Its name in the legend of a chart.
+    """
+
+    name: str
+    sides: tuple[Side, ...]
+    bracket: str = ""
+    judged_by: str = ""
+    against: str = ""
+    those: str = ""
+    method: str = ""
+    label: str = ""
+
+    @property
+    def side(self) -> Side:
+        """The side of a mode that has one."""
+        (only,) = self.sides
+        return only
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The other modes that its verdict needs."""
+        return tuple(name for name in (self.bracket, self.judged_by) if name)
+
+
+MATCHED = Mode(
+    "matched",
+    (Side(0.0, 1.0),),
+    bracket="mirrored",
+    against="the items ranked just above them",
+    those="those ranked just above them",
+    method="the group's item is tied with the other, or scored at most ε below it",
+    label="matched (group's item scored lower)",
+)
+MIRRORED = Mode(
+    "mirrored",
+    (Side(-1.0, 0.0),),
+    judged_by="matched",
+    against="the items ranked just below them",
+    those="those ranked just below them",
+    method="tied with the other, or scored at most ε above it",
+    label="mirrored (group's item scored higher)",
+)
+ADJACENT = Mode(
+    "adjacent",
+    (Side(-1.0, 1.0, neighbours=True),),
+    against="their neighbours in the list",
+    those="their neighbours in the list",
+    method="neighbours in the ranked list, at most ε apart",
+    label="adjacent (neighbours in the list)",
+)
+# In the order in which they are swept, stored and read.
+MODES = {mode.name: mode for mode in (MATCHED, MIRRORED, ADJACENT)}
+
+
+def register_mode(mode: Mode) -> Mode:
+    """Let audits pair by a further mode, which comes last in the order of modes.
+
+    Examples
+    --------
+    >>> tied = Mode("tied", (Side(0.0, 0.0),), against="the items tied with them")
+    >>> register_mode(tied).name
+    'tied'
+    >>> _ = MODES.pop("tied")
+    """
+    if mode.name in MODES:
+        raise MpcError(f"The name of a mode must be new; got {mode.name!r}. Choose another.")
+    if len(mode.sides) != 1:
+        raise MpcError(f"A mode must have one side; got {len(mode.sides)}.")
+    for name in mode.needs:
+        if name not in MODES:
+            raise MpcError(f"The mode {mode.name!r} must need known modes; got {name!r}.")
+    MODES[mode.name] = mode
+    return mode
+
+
+def swept_modes(asked: Iterable[str]) -> tuple[Mode, ...]:
+    """Return the modes to sum over, in their order: those asked for and what their verdicts need.
+
+    ``matched`` is always among them, because thresholds count its pairs.
+    """
+    wanted = [MATCHED.name, *asked]
+    for name in wanted:
+        wanted += [other for other in MODES[name].needs if other not in wanted]
+    return tuple(mode for name, mode in MODES.items() if name in wanted)
+
+
+# ---- variances: whose pairs move together
+
+# Sums over clusters that any log gives, and those that need items. "naive": each pair is its own
+# cluster; "dyad": the pairs of the same two items; "_query": inside one query (or unit).
+QUERY_SUMS = ("naive", "query")
+ITEM_SUMS = ("item", "dyad", "item_query", "dyad_query")
+_GREY = "#7a7a7a"
+
+
+@dataclass(frozen=True)
+class Variance:
+    """One way to put the variance of a mean over pairs together from sums over clusters.
+
+    Attributes
+    ----------
+    name : str
+        As in ``cluster=`` and along the dim ``variance`` of ``std_error_by``.
+    terms : mapping of str to int
+        The sums over clusters that are added, and the sign of each.
+    clusters : {"pairs", "queries", "items", "fewest"}
+        Whose effective number G gives the degrees of freedom; "fewest" is the smaller of queries
+        and items, the latter only where some item is in two queries.
+    factor : {"none", "plain", "effective"}
+        The correction: none, Q/(Q − 1) with the plain number of queries, or G/(G − 1).
+    at_least : tuple of str
+        Variances that it never falls below: the largest of these and of itself is used.
+    public : bool
+        Whether ``cluster=`` and ``std_error_by`` know it.
+    correction : str
+        The correction in words, for the attributes of an audit.
+    clustered : str
+        How pairs are clustered, as a summary says it.
+    label, colour, shape : str
+        On charts.
+    """
+
+    name: str
+    terms: Mapping[str, int]
+    clusters: Literal["pairs", "queries", "items", "fewest"] = "queries"
+    factor: Literal["none", "plain", "effective"] = "effective"
+    at_least: tuple[str, ...] = ()
+    public: bool = True
+    correction: str = ""
+    clustered: str = ""
+    label: str = ""
+    colour: str = _GREY
+    shape: str = "circle"
+
+    @property
+    def needs_items(self) -> bool:
+        """Whether it needs sums over items."""
+        return any(name in ITEM_SUMS for name in self.terms)
+
+
+VARIANCES: dict[str, Variance] = {
+    variance.name: variance
+    for variance in (
+        Variance(
+            "naive",
+            {"naive": 1},
+            clusters="pairs",
+            factor="none",
+            correction="none; t with P - 1 degrees of freedom, P pairs",
+            clustered="not at all (cluster 'naive': pairs taken as independent, which they are "
+            "not)",
+            label="naive: pairs independent",
+            shape="cross",
+        ),
+        Variance(
+            "query",
+            {"query": 1},
+            factor="plain",
+            correction="Q/(Q - 1), Q queries or units with a pair; t with G - 1 degrees of "
+            "freedom, G effective queries or units",
+            clustered="by query (cluster 'query')",
+            label="by query",
+            colour="#009e73",
+        ),
+        Variance(
+            "item",
+            {"item": 1, "dyad": -1},
+            clusters="items",
+            correction="G/(G - 1), G effective items; t with G - 1 degrees of freedom",
+            clustered="by item (cluster 'item')",
+            label="by item",
+            colour="#c0699b",
+            shape="square",
+        ),
+        Variance("both", {"item_query": 1, "dyad_query": -1}, public=False),
+        Variance(
+            "union",
+            {"item": 1, "dyad": -1, "query": 1, "item_query": -1, "dyad_query": 1},
+            clusters="fewest",
+            at_least=("query", "item"),
+            correction="the largest of the union, query and item variance times G/(G - 1), G the "
+            "fewest effective queries or items; t with G - 1 degrees of freedom",
+            clustered="by query and by item (cluster 'union')",
+            label="by query and item",
+            colour="#a08a00",
+            shape="diamond",
+        ),
+    )
+}
+
+
+def public_variances() -> tuple[str, ...]:
+    """Return the names that ``cluster=`` and ``std_error_by`` know, in their order."""
+    return tuple(name for name, variance in VARIANCES.items() if variance.public)
+
+
+# ---- verdicts: what is concluded of a group
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is concluded of a group, and how it looks.
+
+    Attributes
+    ----------
+    name : str
+    rests_on : str
+        When it is given, as a clause about the adjusted interval.
+    is_direction : bool
+        Whether it says which way a group is off: these are the findings.
+    mark : str
+        In front of it in tables.
+    colour, shape : str
+        On charts and in tables.
+    """
+
+    name: str
+    rests_on: str
+    mark: str
+    shape: str
+    colour: str = _GREY
+    is_direction: bool = False
+
+
+UNDERVALUED = "undervalued"
+OVERVALUED = "overvalued"
+WITHIN = "within tolerance"
+INCONCLUSIVE = "inconclusive"
+NOT_ESTIMABLE = "not estimable"
+# In the order in which a person reads them.
+VERDICTS: dict[str, Verdict] = {
+    verdict.name: verdict
+    for verdict in (
+        Verdict(
+            UNDERVALUED,
+            "undervalued where it lies above 0",
+            mark="▲",
+            shape="triangle-up",
+            colour="#c8601a",
+            is_direction=True,
+        ),
+        Verdict(
+            OVERVALUED,
+            "overvalued where it and that of the mirrored pairs lie below 0",
+            mark="▼",
+            shape="triangle-down",
+            colour="#2f7fd1",
+            is_direction=True,
+        ),
+        Verdict(
+            WITHIN,
+            "within tolerance where it lies inside the tolerance",
+            mark="=",
+            shape="square",
+            colour="#009e73",
+        ),
+        Verdict(
+            INCONCLUSIVE,
+            "otherwise inconclusive, which is not the same as no gap",
+            mark="○",
+            shape="circle",
+        ),
+        Verdict(NOT_ESTIMABLE, "", mark="–", shape="cross"),
+    )
+}
+DIRECTIONS = tuple(name for name, verdict in VERDICTS.items() if verdict.is_direction)
+
+# ---- roles: what a column of a log is for
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a column of a log is for.
+
+    Attributes
+    ----------
+    name : str
+        The keyword of `mpc_lab.Ranking`, the key of a config file, and the word in errors.
+    label, hint : str
+        What the panel that starts from a log says of it.
+    help : str
+        What the command line says of it.
+    words : tuple of str
+        Words in the name of a column that suggest the role, the most telling first.
+    is_needed : bool
+        Whether there is no audit without it.
+    takes_several : bool
+        Whether it may be several columns together.
+    is_number : bool
+        Whether its column holds numbers, rather than ids or labels.
+    is_unique : bool
+        Whether a value may occur only once in a query.
+    is_constant : bool
+        Whether all rows of a query must have the same value.
+    """
+
+    name: str
+    label: str
+    hint: str
+    help: str
+    words: tuple[str, ...]
+    is_needed: bool = False
+    takes_several: bool = False
+    is_number: bool = False
+    is_unique: bool = False
+    is_constant: bool = False
+
+    def describe(self, column: object) -> str:
+        """Begin a sentence about the column that plays the role."""
+        return f"The {self.name} column {column!r}"
+
+
+def _role(name: str, hint: str, help: str, words: str, **settings: bool) -> Role:
+    return Role(name, name.capitalize(), hint, help, tuple(words.split()), **settings)
+
+
+# In the order in which a person is asked for them.
+ROLES = {
+    role.name: role
+    for role in (
+        _role(
+            "query",
+            "what a ranked list belongs to",
+            "what a ranked list belongs to; several columns together if given as a comma list or "
+            "more than once",
+            "query qid request search srch session list impression context page user uid "
+            "customer reader visitor member",
+            is_needed=True,
+            takes_several=True,
+        ),
+        _role(
+            "item",
+            "what was ranked",
+            "what was ranked; intervals then allow for it",
+            "item doc document movie product listing sku asin candidate article ad post job song "
+            "track video book hotel prop restaurant property url title name",
+            is_unique=True,
+        ),
+        _role(
+            "score",
+            "the number the list was ranked by",
+            "the score that items were ranked by",
+            "score prediction predicted pred prob probability logit yhat utility estimate model",
+            is_needed=True,
+            is_number=True,
+        ),
+        _role(
+            "outcome",
+            "what happened: a click, a rating",
+            "what came of showing the item",
+            "outcome label rating click clicked clicks relevance rel grade target ytrue y "
+            "conversion converted purchase purchased bought booking booked hired applied reward "
+            "gain response engagement watched feedback stars",
+            is_needed=True,
+            is_number=True,
+        ),
+        _role(
+            "group",
+            "labels of the items to audit",
+            "a column of labels, or several columns of true/false",
+            "group groups genre genres gender sex race ethnicity category categories type kind "
+            "brand seller class tag tags protected attribute subgroup",
+            is_needed=True,
+            takes_several=True,
+        ),
+        _role(
+            "position",
+            "logged place, 1 = top",
+            "logged position, 1 = top",
+            "position pos rank ranking place slot",
+            is_number=True,
+            is_unique=True,
+        ),
+        _role(
+            "unit",
+            "what queries lie in, such as a user",
+            "a coarser cluster of queries, such as the user",
+            "unit user uid customer reader visitor member account client person household",
+            is_constant=True,
+        ),
+        _role(
+            "segment",
+            "label of the query",
+            "a label of the query, such as a country",
+            "segment country market locale language lang device platform intent site querytype",
+            is_constant=True,
+        ),
+    )
+}
+NEEDED_ROLES = tuple(role.name for role in ROLES.values() if role.is_needed)

@@ -1,0 +1,213 @@
+"""Where else an explorer shows: Notebook 7, Voila, alone, and where there is no kernel at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from helpers.browser_log import GROUPS, LOAD
+from helpers.hostile import HOSTILE
+from helpers.notebook_page import SLOW, NotebookPage, write_notebook
+
+pytestmark = pytest.mark.needs_browser
+
+PANEL = "explorer = audit.explore()\nexplorer"
+# In a shell's background SIGINT is ignored, and children inherit that.
+SERVE = (
+    "import json, pathlib, signal, sys; "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from mpc_lab.explorers.app import serve; "
+    "sys.exit(serve(pathlib.Path(sys.argv[1]), columns=json.loads(sys.argv[2]), "
+    "open_browser=False))"
+)
+# An image that was not loaded has no size of its own.
+IMAGES = """() => [...document.querySelectorAll(".mpc-static img")]
+  .map((image) => [image.naturalWidth > 0, image.alt])"""
+# What Notebook 7 itself does not catch, also on an empty notebook.
+NOTEBOOK_7 = (
+    "TypeError: Cannot read properties of undefined (reading 'schema')",
+    "Error: Command 'filebrowser:open-path' not registered.",
+)
+TABS = ("Groups", "Epsilon", "Boost", "Pairs", "Calibration", "Rivals", "Checks")
+
+
+def test_notebook_7_shows_the_panel(notebook, pages):
+    pages.known = NOTEBOOK_7
+    opened = notebook(PANEL, app="notebook").live()
+    assert opened.drawn() >= 1
+    opened.page.get_by_role("tab", name="Epsilon", exact=True).click()
+    opened.until("explorer.tabs['Epsilon'].drawn > 0", True)
+    assert opened.drawn() >= 1
+    assert opened.clipped() == []
+
+
+def test_every_tab_stands_alone(notebook):
+    classes = [f"{tab}Explorer" for tab in TABS]
+    cells = [
+        f"e{k} = mpc.explorers.{name}(audit, group='beta')\ne{k}" for k, name in enumerate(classes)
+    ]
+    opened = notebook(*cells)
+    for k, name in enumerate(classes):
+        opened.until(f"e{k}.drawn > 0 and e{k}.error", "", seconds=60)
+        own = opened.page.locator(".jp-Cell").nth(k + 1)
+        own.scroll_into_view_if_needed()
+        own.locator(".mpc-beacon[data-live]").wait_for(state="attached", timeout=SLOW)
+        assert own.get_by_label("Group", exact=True).input_value() == "beta", name
+        assert own.locator(".mpc-static:visible").count() == 0, name
+
+
+def test_start_leads_from_a_frame_to_its_explorer(notebook):
+    opened = notebook("begun = mpc.explorers.start(ranking.to_frame())\nbegun")
+    page = opened.page
+    page.get_by_role("button", name="Run the audit").click(timeout=SLOW)
+    opened.until(
+        "begun.audit is not None and begun.audit.groups", tuple(sorted(GROUPS)), seconds=60
+    )
+    page.get_by_role("tab", name="Groups", exact=True).wait_for(timeout=SLOW)
+    assert opened.drawn() >= 1
+
+
+def is_named(text, name):
+    """Whether a text is a name as it is shown: cut if it is long, its spaces not to be broken."""
+    shown = text.replace("\u00a0", " ")
+    return shown == name or (shown.endswith("…") and name.startswith(shown[:-1]))
+
+
+def test_names_that_a_page_could_obey_show_as_text(notebook):
+    load = LOAD.replace("log.parquet", "hostile.parquet").replace(
+        'mpc.load("audit.nc", ranking=ranking)', "mpc.audit(ranking, threshold=0.02)"
+    )
+    opened = notebook(PANEL, load=load).live()
+    page = opened.page
+    listed = page.get_by_label("Group", exact=True).locator("option").all_text_contents()
+    drawn = opened.charts.first.locator("svg text").all_text_contents()
+    for name in HOSTILE[:6]:
+        assert any(is_named(text, name) for text in listed), name
+        assert any(is_named(text, name) for text in drawn), name
+    for tab in TABS:
+        page.get_by_role("tab", name=tab, exact=True).click()
+        opened.until(f"explorer.tabs[{tab!r}].drawn > 0", True, seconds=60)
+        opened.until(f"explorer.tabs[{tab!r}].error", "")
+        for name in HOSTILE[:2]:
+            opened.ask(f"setattr(explorer, 'group', {name!r})")
+        opened.until("explorer.group", HOSTILE[1])
+        page.wait_for_timeout(300)
+        assert page.evaluate("() => window.obeyed") is None, tab
+    assert page.locator(".mpc-explorer script, .mpc-explorer img").count() == 0
+
+
+@pytest.fixture(scope="module")
+def saved_panel(shared_pages, server):
+    """Run the panel in JupyterLab, save its notebook, leave it, and return the file."""
+    path = write_notebook(server.root / "saved.ipynb", LOAD, PANEL)
+    page = shared_pages.open()
+    NotebookPage(page, server, path).run().live()
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    page.goto("about:blank")
+    return path
+
+
+def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pages, server):
+    content = json.loads(saved_panel.read_text("utf-8"))
+    # A notebook of somebody else: its signature is not known here, and its kernel is gone.
+    content["cells"][0]["source"] = "# another"
+    other = saved_panel.with_name("another.ipynb")
+    other.write_text(json.dumps(content), "utf-8")
+    page = pages.open()
+    NotebookPage(page, server, other)
+    static = page.locator(".mpc-static").first
+    static.wait_for(timeout=SLOW)
+    assert "Group 'alpha' is undervalued" in static.inner_text()
+    assert static.locator("table").first.is_visible()
+    # The sanitiser, which does not know the SVG of a page, was at work.
+    assert page.locator(".mpc-static svg").count() == 0
+    shown = page.evaluate(IMAGES)
+    assert [loaded for loaded, _ in shown] == [True, True]
+    assert "'alpha' is undervalued" in shown[0][1]
+
+
+def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages, tmp_path):
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", str(saved_panel)]
+    # What a page of nbconvert asks the network for, whatever its notebook holds.
+    command += [
+        *("--HTMLExporter.require_js_url=", "--HTMLExporter.mathjax_url="),
+        *("--HTMLExporter.jquery_url=", "--HTMLExporter.widget_renderer_url="),
+        *("--HTMLExporter.mermaid_js_url=", f"--output-dir={tmp_path}"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    page = pages.open()
+    page.goto((tmp_path / saved_panel.with_suffix(".html").name).as_uri())
+    static = page.locator(".mpc-static").first
+    assert "Group 'alpha' is undervalued" in static.inner_text()
+    assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True, True]
+
+
+@pytest.fixture
+def serve(server, tmp_path):
+    """Return a function that serves a file and returns its address; all are stopped at the end."""
+    started = []
+
+    def start(name, columns):
+        command = [sys.executable, "-c", SERVE, str(server.root / name), json.dumps(columns)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+        started.append(process)
+        for line in process.stdout:
+            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+            if found:
+                return found[0], process
+        raise AssertionError("no address was printed")
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait(20)
+        process.stdout.close()
+
+
+def status(address):
+    try:
+        with urllib.request.urlopen(address) as answer:
+            return answer.status, answer.url
+    except urllib.error.HTTPError as error:
+        return error.code, address
+
+
+def test_voila_serves_a_log_to_who_has_the_token(serve, pages):
+    columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
+    address, process = serve("log.parquet", columns)
+    without, _, _ = address.partition("?")
+    assert "/login" in status(without)[1]
+    page = pages.open()
+    page.goto(address, timeout=SLOW)
+    page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
+    page.locator(".mpc-explorer").get_by_text("Group 'alpha' is undervalued").first.wait_for()
+    page.get_by_role("tab", name="Pairs", exact=True).click()
+    page.locator("table.dataTable tbody tr").first.wait_for(timeout=SLOW)
+    page.get_by_role("tab", name="Epsilon", exact=True).click()
+    chart = page.locator(".mpc-chart[data-drawn]:visible").first
+    chart.wait_for(timeout=SLOW)
+    page.close()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    assert "Stopped." in process.stdout.read()
+
+
+def test_voila_serves_a_saved_audit(serve, pages):
+    address, process = serve("audit.nc", {})
+    page = pages.open()
+    page.goto(address, timeout=SLOW)
+    page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
+    page.get_by_role("tab", name="Pairs", exact=True).click()
+    page.get_by_role("alert").filter(has_text="rows of the log").wait_for(timeout=SLOW)
+    process.terminate()
+    started = time.monotonic()
+    process.wait(30)
+    assert time.monotonic() - started < 20

@@ -1,0 +1,91 @@
+"""Every engine gives what memory gives of the same rows, or refuses them in the same words.
+
+What only one engine can meet (a lost worker, a broken file, a kind of column) is in its own file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpc_lab as mpc
+from helpers.agreeing import BOOLEANS, COLUMNS, MODES, assert_agree, random_log
+from mpc_lab.engines import limits
+
+ENGINES = [
+    "duckdb",
+    pytest.param("dask", marks=pytest.mark.needs_dask),
+    pytest.param("spark", marks=pytest.mark.needs_spark),
+]
+AGREE = {
+    "union": {"item": "title", "scoring_rules": ["baseline", "calibrated"], "groups": ["g1"]},
+    "units": {"item": "item", "unit": "user", "adjust": "romano_wolf"},
+    "by query": {"item": "item", "cluster": "query", "unit": "user", "adjust": "romano_wolf"},
+    "labels": {"group": "label", "group_sep": "|", "query": "name", "pairing_modes": MODES},
+    "rules": {
+        "scoring_rules": ["boosted", mpc.Column("new")],
+        "groups": ["g0"],
+        "pairing_modes": MODES,
+    },
+    "positions": {"position": "position", "pairing_modes": MODES, "query": ["user", "name"]},
+    "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
+}
+REFUSED = {
+    "column": ({"score": "scor"}, "no column 'scor'"),
+    "rule": ({"scoring_rules": [mpc.Column("nwe")]}, "no column 'nwe'"),
+    "numbers": ({"score": "name"}, "must hold numbers"),
+    "items": ({"item": "user"}, "An item may stand only once in a query"),
+    "missing": ({"unit": "label"}, "The unit column 'label' must be complete"),
+    "unit": ({"unit": "row"}, "A query must lie in one unit"),
+    "group": ({"groups": ["g7"]}, "There is no group 'g7'"),
+    "bootstrap": ({"bootstrap": 5}, "leave bootstrap out"),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def walk(request, tmp_path, monkeypatch):
+    """Return a function that gives a frame to an engine, which walks it in several parts."""
+
+    def as_file(frame):
+        frame.to_parquet(tmp_path / "log.parquet")
+        return {"data": tmp_path / "log.parquet", "memory": "1GB"}
+
+    def on_dask(frame):
+        import dask.dataframe as dd
+
+        request.getfixturevalue("dask_client")
+        return {"data": dd.from_pandas(frame, npartitions=4)}
+
+    def on_spark(frame):
+        spark = request.getfixturevalue("spark")
+        plain = frame.astype({"name": object, "label": object, "title": object, "country": object})
+        return {"data": spark.createDataFrame(plain.where(plain.notna(), None)).repartition(4)}
+
+    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+    given = {"duckdb": as_file, "dask": on_dask, "spark": on_spark}[request.param]
+
+    def audit(frame, **how):
+        return mpc.audit(**given(frame), **{**COLUMNS, "group": BOOLEANS, "progress": False, **how})
+
+    audit.engine = request.param
+    return audit
+
+
+@pytest.mark.parametrize("how", AGREE.values(), ids=AGREE)
+def test_an_engine_agrees_with_memory(walk, how):
+    frame = random_log(1)
+    if walk.engine == "spark" and "position" not in how:
+        # Neighbours of one score are told apart by the order of rows, which Spark does not keep.
+        modes = how.get("pairing_modes", ["matched"])
+        how = {**how, "pairing_modes": [mode for mode in modes if mode != "adjacent"]}
+    here = mpc.audit(frame, **{**COLUMNS, "group": BOOLEANS, "progress": False, **how})
+    # Every pass of Spark is a job of a second or more, and a curve asks for all of them again.
+    assert_agree(here, walk(frame, **how), curve=walk.engine != "spark" or "epsilon" in how)
+
+
+@pytest.mark.parametrize(("how", "said"), REFUSED.values(), ids=REFUSED)
+def test_an_engine_refuses_bad_rows(walk, how, said):
+    frame = random_log(1).assign(row=lambda rows: np.arange(len(rows)) % 50)
+    with pytest.raises(mpc.MpcError, match=said):
+        walk(frame, **how)

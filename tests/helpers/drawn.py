@@ -1,0 +1,66 @@
+"""Every chart, and what its specification holds."""
+
+from __future__ import annotations
+
+from mpc_lab import charts
+
+# Every chart as a function of an audit and a group.
+CHARTS = {
+    "forest": lambda audit, group: charts.forest(audit),
+    "ladder": lambda audit, group: charts.ladder(audit),
+    "mpc_ndcg": lambda audit, group: charts.mpc_ndcg(audit),
+    "mpc_ndcg of one": charts.mpc_ndcg,
+    "epsilon_curve": charts.epsilon_curve,
+    "bracket": charts.bracket,
+    "boost": charts.boost,
+    "calibration": charts.calibration,
+    "placebo": charts.placebo,
+    "power": charts.power,
+    "love": charts.love,
+    "gap_density": charts.gap_density,
+    "rivals": charts.rivals,
+}
+
+
+def spec(chart):
+    """Return the specification, unchecked: that it is valid has a test of its own."""
+    return chart.to_dict(validate=False)
+
+
+def title(chart):
+    return " ".join(chart.title.text)
+
+
+def subtitle(chart):
+    return " ".join(chart.title.subtitle)
+
+
+def walk(node):
+    """Yield every dict inside a specification, leaving out the data."""
+    if isinstance(node, dict):
+        yield node
+        for key, value in node.items():
+            if key != "datasets":
+                yield from walk(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from walk(value)
+
+
+def marks(chart):
+    return [node["mark"]["type"] for node in walk(spec(chart)) if "mark" in node]
+
+
+def rows(chart, *columns):
+    """Return the rows of the largest dataset that has the columns."""
+    tables = spec(chart)["datasets"].values()
+    fit = [table for table in tables if table and set(columns) <= set(table[0])]
+    return max(fit, key=len)
+
+
+def fields(chart):
+    """Yield (channel, definition) of every encoding that reads a field."""
+    for node in walk(spec(chart)):
+        for channel, definition in node.get("encoding", {}).items():
+            if isinstance(definition, dict) and "field" in definition:
+                yield channel, definition

@@ -1,0 +1,105 @@
+import warnings
+
+import numpy as np
+import pytest
+
+import mpc_lab as mpc
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return mpc.audit(mpc.datasets.synthetic(queries=20_000), tolerance=0.3, progress=False)
+
+
+def test_a_gap_outside_the_tolerance_fails_and_names_its_groups(audit):
+    with pytest.raises(mpc.AuditFailed, match="'1' and '2'") as failed:
+        audit.check(tolerance=0.001)
+    assert failed.value.groups == ("1", "2")
+
+
+def test_the_audits_own_tolerance_is_the_default(audit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        audit.check()
+
+
+def test_an_interval_across_the_tolerance_warns_raises_or_passes(audit):
+    with pytest.warns(UserWarning, match="cannot tell"):
+        audit.check(tolerance=0.06)
+    with pytest.raises(mpc.AuditFailed, match="cannot tell"):
+        audit.check(tolerance=0.06, inconclusive="raise")
+    audit.check(tolerance=0.06, inconclusive="pass")
+
+
+def test_another_level_widens_the_intervals(audit):
+    with pytest.raises(mpc.AuditFailed, match="outside"):
+        audit.check(tolerance=0.01, level=0.9)
+    with pytest.warns(UserWarning, match="cannot tell"):
+        audit.check(tolerance=0.01, level=0.999999)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"inconclusive": "ask"}, "'warn', 'raise' or 'pass'"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"level": 2}, "level"),
+    ],
+)
+def test_a_bad_option_of_a_check_is_told(audit, options, match):
+    with pytest.raises(mpc.MpcError, match=match):
+        audit.check(**options)
+
+
+def test_a_loaded_audit_decides_alike(audit, tmp_path):
+    audit.save(tmp_path / "a.nc")
+    with pytest.raises(mpc.AuditFailed, match="'1' and '2'"):
+        mpc.load(tmp_path / "a.nc").check(tolerance=0.001)
+
+
+def test_power_is_what_the_headline_says(audit):
+    found = audit.power(0.02)
+    assert np.array_equal(found["mde"].values, audit.headline["mde"].values)
+    assert np.array_equal(found["mde_adjusted"].values, audit.headline["mde_adjusted"].values)
+    assert (found["queries_needed"] > audit.headline["n_queries"]).all()
+
+
+def test_twice_the_effect_needs_a_quarter_of_the_queries(audit):
+    once, twice = (audit.power(effect)["queries_needed"].values for effect in (0.01, 0.02))
+    assert np.allclose(once / twice, 4, rtol=0.01)
+
+
+def test_a_gap_that_cannot_be_found_with_the_power_asked_for_is_said():
+    ranking = mpc.datasets.synthetic(queries=500)
+    audit = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False)
+    assert "no threshold has the power that was asked for" in audit.summary()
+
+
+def test_without_a_tolerance_a_failure_speaks_of_none():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    with pytest.raises(mpc.AuditFailed, match="found a gap: '1' and '2'"):
+        audit.check()
+
+
+def test_powered_takes_the_smallest_quantile_that_finds_the_effect():
+    ranking = mpc.datasets.synthetic(queries=5_000)
+    easy = mpc.audit(ranking, threshold=mpc.Powered(0.1), progress=False).headline
+    hard = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False).headline
+    assert not easy["underpowered"].any()
+    assert (easy["mde"] <= 0.1).all()
+    assert hard["underpowered"].all()
+    assert (hard["epsilon"] >= easy["epsilon"]).all()
+
+
+def test_a_log_in_which_nothing_can_be_estimated_does_not_pass():
+    one_query = {"q": [0, 0, 0], "s": [1.0, 1.0, 0.5], "y": [1.0, 0.0, 1.0], "g": ["a", "b", "a"]}
+    audit = mpc.audit(one_query, query="q", score="s", outcome="y", group="g", progress=False)
+    with pytest.raises(mpc.AuditFailed, match="could estimate no group"):
+        audit.check(inconclusive="raise")
+
+
+@pytest.mark.parametrize("tolerance", ["x", [0.1], True])
+def test_a_tolerance_that_is_no_number_is_refused(tolerance):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
+    with pytest.raises(mpc.MpcError, match="tolerance must be a finite number of at least 0"):
+        audit.check(tolerance=tolerance)

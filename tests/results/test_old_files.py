@@ -1,0 +1,100 @@
+"""What 0.1 saved is read as before: the file and the numbers beside it were made by 0.1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import mpc_lab as mpc
+from helpers.saved_files import same
+
+OLD = Path(__file__).with_name("audit_0_1.nc")
+EXPECTED = json.loads(OLD.with_suffix(".json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def old():
+    return mpc.load(OLD)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    log = mpc.datasets.synthetic(queries=80)
+    return mpc.audit(log, progress=False, epsilon=[0.01, 0.1])
+
+
+@pytest.mark.parametrize("part", ["headline", "curve", "moments", "objective"])
+def test_the_numbers_are_those_that_0_1_read(old, part):
+    ds = old._saved[part] if part == "objective" else getattr(old, part)
+    for name, values in EXPECTED[part].items():
+        assert ds[name].values.ravel().tolist() == values, name
+
+
+def test_the_tables_for_pooling_are_those_that_0_1_read(old):
+    items, ids = old._saved["items"], old._saved["ids"]
+    assert items.sizes["row"] == EXPECTED["items"]["rows"]
+    assert items["sums"].values.sum() == EXPECTED["items"]["sums"]
+    assert items["pairs"].values.sum() == EXPECTED["items"]["pairs"]
+    assert str(items["name"].values[0]) == EXPECTED["items"]["name"]
+    assert old._saved["dyads"].sizes["row"] == EXPECTED["dyads"]["rows"]
+    assert old._saved["cross"]["uu"].values.ravel().tolist() == EXPECTED["cross"]
+    assert ids.attrs["key"] == EXPECTED["ids"]["key"]
+    assert str(ids["id"].values[0]) == EXPECTED["ids"]["first"]
+    assert ids.sizes["query"] == EXPECTED["ids"]["queries"]
+
+
+def test_the_attributes_are_kept_and_the_schema_is_todays(old):
+    assert EXPECTED["schema_version"] == 1
+    assert old.attrs["schema_version"] == 2
+    for name, value in EXPECTED["attrs"].items():
+        assert old.attrs[name] == value
+        assert type(old.attrs[name]) is type(value)
+
+
+def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
+    for part in ("headline", "curve", "moments"):
+        ours, theirs = getattr(old, part), getattr(fresh, part)
+        assert list(ours.variables) == list(theirs.variables)
+        for name, variable in ours.variables.items():
+            other = theirs.variables[name]
+            assert (variable.dims, variable.dtype) == (other.dims, other.dtype), name
+            assert variable.attrs == other.attrs, name
+
+
+def test_the_summary_reads_as_before(old):
+    assert str(old) == EXPECTED["summary"]
+    assert old.summary() == EXPECTED["summary"]
+
+
+def test_the_rows_are_taken_back(fresh):
+    loaded = mpc.load(OLD, ranking=fresh.ranking)
+    assert len(loaded.pairs("1", limit=2)) == 2
+
+
+def test_it_can_be_pooled_with_an_audit_of_today(old, fresh):
+    log = mpc.datasets.synthetic(queries=80, seed=1)
+    other = mpc.audit(log, progress=False, epsilon=[0.01, 0.1])
+    pooled, wanted = mpc.pool([old, other]), mpc.pool([fresh, other])
+    assert pooled.attrs["cluster"] == "union"
+    for name in ("estimate", "std_error", "n_pairs", "band_low"):
+        np.testing.assert_allclose(pooled.curve[name], wanted.curve[name], rtol=1e-9)
+
+
+def test_its_ids_are_compared_with_those_of_today(old, tmp_path):
+    log = mpc.datasets.synthetic(queries=90, seed=1)
+    other = mpc.audit(log, progress=False, epsilon=[0.01, 0.1])
+    other.save(tmp_path / "a.nc", items=True, ids=True, key="k")
+    with pytest.raises(mpc.MpcError, match="80 quer"):
+        mpc.pool([old, mpc.load(tmp_path / "a.nc")])
+
+
+def test_it_can_be_saved_again_in_the_new_form(old, tmp_path):
+    old.save(tmp_path / "a.nc")
+    again = mpc.load(tmp_path / "a.nc")
+    same(old.tree, again.tree)
+    with xr.open_dataset(tmp_path / "a.nc", group="moments", engine="h5netcdf") as moments:
+        assert "squares" in moments
