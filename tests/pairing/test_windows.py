@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -226,6 +227,7 @@ def test_item_tables_of_more_pairs_than_can_be_kept_are_refused(monkeypatch, tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_an_ordinary_log_never_loads_the_kernels_of_long_lists():
     code = (
         "import mpc_lab as mpc\n"
