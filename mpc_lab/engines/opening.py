@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Hashable
 from typing import Any
@@ -11,7 +12,7 @@ from mpc_lab.engines.limits import as_limits
 from mpc_lab.engines.memory import InMemory
 from mpc_lab.engines.progress import Progress
 from mpc_lab.errors import MpcError
-from mpc_lab.files import Files, are_paths, find_files
+from mpc_lab.files import Files, find_files
 from mpc_lab.ranking import ColumnNames, as_ranking, read_ranking
 from mpc_lab.ranking.names import check_named, column_names, drops
 from mpc_lab.scoring import Column
@@ -64,6 +65,13 @@ def open_log(
         names, drop = _named(columns)
         return SparkLog(data, names, drop=drop)
     return InMemory(as_ranking(data, **columns))
+
+
+def are_paths(data: Any) -> bool:
+    """Say whether the rows were given as a path or as a list of paths."""
+    if isinstance(data, list | tuple):
+        return bool(data) and all(isinstance(part, str | os.PathLike) for part in data)
+    return isinstance(data, str | os.PathLike)
 
 
 def _open_files(

@@ -14,9 +14,10 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from mpc_lab.engines.opening import are_paths
 from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import plain_table
-from mpc_lab.files import Roles, are_paths, find_files
+from mpc_lab.files import Roles, find_files
 from mpc_lab.files.values import text_to_numbers
 from mpc_lab.html import NO_MATH, escape
 from mpc_lab.ranking.checks import (

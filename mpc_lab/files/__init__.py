@@ -8,7 +8,7 @@ pyarrow and `mpc_lab.errors`, and nothing else of mpc_lab.
 from __future__ import annotations
 
 from mpc_lab.files.kinds import ACCEPTED
-from mpc_lab.files.log import Files, Sheet, are_paths, find_files, take_upload
+from mpc_lab.files.log import Files, Sheet, find_files, take_upload
 from mpc_lab.files.values import Roles
 
-__all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "are_paths", "find_files", "take_upload"]
+__all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "find_files", "take_upload"]

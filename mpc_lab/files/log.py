@@ -38,13 +38,6 @@ _BYTES_OF_A_ROW = 300  # of an audit in memory: codes, scores, outcomes, masks, 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")  # 1,000 may be a thousand
 
 
-def are_paths(data: Any) -> bool:
-    """Say whether the rows were given as a path or as a list of paths."""
-    if isinstance(data, list | tuple):
-        return bool(data) and all(isinstance(part, str | os.PathLike) for part in data)
-    return isinstance(data, str | os.PathLike)
-
-
 def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -> Files:
     """Return the files that a path, a pattern, a folder or a list of these stands for.
 

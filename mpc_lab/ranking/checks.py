@@ -207,7 +207,7 @@ def two_of_one(role: str, query: object, first: object, second: object) -> MpcEr
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReadRows:
     """The columns of a log as arrays; what was not given is None."""
 
     table: Frame
@@ -223,7 +223,7 @@ class Rows:
     membership: Membership
 
 
-def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
+def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     """Read and check every column; `drop` leaves out rows with a missing value."""
     if not len(table):
         raise no_rows()
@@ -242,7 +242,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> Rows:
     if "segment" in ids:
         what = ROLES["segment"].describe(columns.segment)
         ids["segment"] = _sort_by_name(ids["segment"], what)
-    return Rows(
+    return ReadRows(
         table=table,
         kept=keep,
         dropped=dropped,

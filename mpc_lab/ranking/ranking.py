@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files
-from mpc_lab.ranking.checks import Rows, read_rows
+from mpc_lab.ranking.checks import ReadRows, read_rows
 from mpc_lab.ranking.columns import (
     Codes,
     Objects,
@@ -143,7 +143,7 @@ class Ranking:
         )
         self._keep(read_rows(table, self.columns, drop=drop))
 
-    def _keep(self, rows: Rows) -> None:
+    def _keep(self, rows: ReadRows) -> None:
         self._table = rows.table
         self.dropped = rows.dropped
         self.query_code, self._query_labels = rows.query.codes, rows.query.labels
