@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import queries_needed
 from simulated import (
     band_over,
     covers,
@@ -87,3 +88,13 @@ def test_a_ranker_without_bias_is_rarely_called_biased():
     assert (called.any(axis=2).mean(axis=0) <= 0.05 + four_errors(0.05, 100)).all()
     # at the widest threshold every interval is below 0, and only its mirror image holds it back
     assert all((reason[2] == "bracket").all() for _, reason in found)
+
+
+def test_a_log_of_the_planned_size_finds_the_gap_as_often_as_planned():
+    alone, adjusted = queries_needed.planned_sizes()
+    by_itself = np.array([queries_needed.found_in(alone, seed) for seed in range(100)])
+    by_family = np.array([queries_needed.found_in(adjusted, seed) for seed in range(100)])
+    assert by_itself[:, 0].mean() >= 0.8 - four_errors(0.8, 100)
+    assert by_family[:, 1].mean() >= 0.8 - four_errors(0.8, 100)
+    # The size for one group is too small for the family: the adjusted one is no duplicate of it.
+    assert by_itself[:, 1].mean() < 0.8

@@ -83,6 +83,11 @@ class AuditBase:
         return tuple(self.headline["group"].values.tolist())
 
 
+def has_sums(audit: AuditBase) -> bool:
+    """Return whether an audit holds the sums and counts that its power is worked out from."""
+    return "n_units" in audit.attrs and not (audit._own is None and audit._moments is None)
+
+
 def settings(audit: AuditBase) -> dict[str, Any]:
     """Return the options of an audit and its other attributes in one flat dict."""
     plain = {**audit.headline.attrs, **audit.attrs}

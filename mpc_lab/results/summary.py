@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.results.base import settings
+from mpc_lab.pairing.thresholds import Powered, parse_threshold
+from mpc_lab.results.base import has_sums, settings
 from mpc_lab.text import between, decimals, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -32,6 +33,7 @@ _OTHERS_AT_MOST = 12
 _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
+_POWER = 0.8
 
 _COVERS = "the interval covers 0: no evidence of a gap, which is not evidence that there is none"
 _BRACKET = (
@@ -160,7 +162,7 @@ def reading(audit: Audit) -> Reading:
     first = parts[0]
     return Reading(
         findings=list(_findings(first, options)),
-        others=list(_others(first, options)),
+        others=[*_others(first, options), *_needed(audit, first, options)],
         compared=[_compared(first, options), _inference(first, parts, options)],
         more=list(_more(parts)),
         cautions=list(_cautions(parts, options)),
@@ -226,6 +228,35 @@ def _others(part: Slice, options: dict[str, Any]) -> Iterator[str]:
         reasons.setdefault(why_not(cell), []).append(cell)
     for reason, cells in reasons.items():
         yield f"Not estimable, {_names(cells)}: {reason}."
+
+
+def gap_that_matters(options: dict[str, Any]) -> float | None:
+    """Return the gap that an audit was asked to find: its tolerance, or the effect of Powered."""
+    if options.get("tolerance"):
+        return float(options["tolerance"])
+    written = str(options.get("threshold", ""))
+    threshold = parse_threshold(written) if written.startswith(Powered.__name__) else None
+    return threshold.effect if isinstance(threshold, Powered) else None
+
+
+def _needed(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
+    """Say how many queries the undecided groups need, by the same adjustment as their verdicts."""
+    effect, undecided = gap_that_matters(options), part.having(INCONCLUSIVE)
+    if effect is None or not undecided or not has_sums(audit):
+        return
+    found = audit.power(effect, _POWER).sel(scoring_rule=part.rule, pairing_mode=part.mode)
+    needed = found["queries_needed_adjusted"].to_series()
+    known = [needed[cell.group] for cell in undecided if math.isfinite(needed[cell.group])]
+    hidden = [cell for cell in undecided if math.isinf(needed[cell.group])]
+    now = int(found["n_queries"][0])
+    gap = f"a gap of {effect:g} with a probability of {percent(_POWER)}"
+    if known:
+        yield (
+            f"Finding {gap} in these groups takes about {between(known, ',.0f')} queries like the "
+            f"{now:,} of this log, adjusted as the verdicts are."
+        )
+    if hidden:
+        yield f"No number of queries of this catalogue finds {gap} in {_names(hidden)}."
 
 
 def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:

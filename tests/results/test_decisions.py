@@ -2,8 +2,10 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import mpc_lab as mpc
+from simulated import shared_catalogue
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,43 @@ def test_power_is_what_the_headline_says(audit):
     assert np.array_equal(found["mde"].values, audit.headline["mde"].values)
     assert np.array_equal(found["mde_adjusted"].values, audit.headline["mde_adjusted"].values)
     assert (found["queries_needed"] > audit.headline["n_queries"]).all()
+
+
+@pytest.mark.parametrize("effect", [0.01, 0.02, 0.05])
+def test_adjusted_queries_are_enough_at_the_level_of_the_family_and_one_fewer_is_not(audit, effect):
+    cells = audit.headline.sel(scoring_rule="baseline", pairing_mode="matched")
+    needed = audit.power(effect)["queries_needed_adjusted"].values[:, 0, 0]
+    variance, dof = cells["std_error_by"].sel(variance="query").values ** 2, cells["dof"].values
+    # std_error_by has the factor Q/(Q - 1) that the definition of V_query has not.
+    with_pair = cells["n_queries"].values
+    total = variance * (with_pair - 1) / with_pair * audit.ranking.n_queries
+    a = 0.05 / len(audit.groups)
+    times = scipy.stats.t.ppf(1 - a / 2, dof) + scipy.stats.t.ppf(0.8, dof)
+    assert (times * np.sqrt(total / needed) <= effect).all()
+    assert (times * np.sqrt(total / (needed - 1)) > effect).all()
+
+
+def test_adjusted_queries_are_those_of_one_cell_where_the_family_is_one_cell():
+    found = mpc.audit(mpc.datasets.synthetic(queries=500), groups=["1"], progress=False).power(0.05)
+    assert np.array_equal(found["queries_needed"], found["queries_needed_adjusted"])
+
+
+def test_the_summary_says_how_many_queries_undecided_groups_need():
+    ranking = mpc.datasets.synthetic(queries=500)
+    asked = mpc.audit(ranking, tolerance=0.02, progress=False)
+    needed = asked.power(0.02)["queries_needed_adjusted"].values.ravel()
+    said = f"about {needed.min():,.0f} to {needed.max():,.0f} queries like the 500 of this log"
+    assert said in asked.summary()
+    powered = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False)
+    assert "Finding a gap of 0.001 with a probability of 80 %" in powered.summary()
+    assert "Finding a gap" not in mpc.audit(ranking, progress=False).summary()
+
+
+def test_the_summary_says_where_no_number_of_queries_suffices():
+    ranking = shared_catalogue(np.random.default_rng(0), item_sd=0.5)
+    audit = mpc.audit(ranking, threshold=0.05, tolerance=0.01, progress=False)
+    assert np.isinf(audit.power(0.01)["queries_needed_adjusted"]).any()
+    assert "No number of queries of this catalogue finds a gap of 0.01" in audit.summary()
 
 
 def test_twice_the_effect_needs_a_quarter_of_the_queries(audit):

@@ -8,7 +8,7 @@ import xarray as xr
 
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
-from mpc_lab.results.summary import Cell
+from mpc_lab.results.summary import Cell, gap_that_matters
 from mpc_lab.text import NOTHING, entry, minus, p_value, percent, with_ends
 
 _ROWS = 50
@@ -80,8 +80,7 @@ def ladder(context: Context) -> str:
 
 def power(context: Context) -> str:
     """Return the smallest gap that could have been found in each group."""
-    tolerance = context.options.get("tolerance")
-    effect = float(tolerance) if tolerance else None
+    effect = gap_that_matters(context.options)
     found = context.audit.power(effect, _POWER).sel(
         scoring_rule=context.part.rule, pairing_mode=context.part.mode
     )
@@ -94,6 +93,7 @@ def power(context: Context) -> str:
     heads += [Head("Adjusted"), Head("Floor of the catalogue")]
     if effect is not None:
         heads.append(Head(f"Queries needed for a gap of {effect:g}"))
+        heads.append(Head("Adjusted"))
     shown = context.part.cells[:_ROWS]
     rows = [_power_row(cell, found, effect is not None) for cell in shown]
     more = len(context.part.cells) - len(shown)
@@ -110,7 +110,10 @@ def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool) -> list[str]:
     names = ["mde", "mde_adjusted", "mde_floor"]
     row = [label(cell.group), entry(cell.estimate, 3)]
     row += [entry(float(one[name]), 3) for name in names]
-    return [*row, entry(float(one["queries_needed"]), ",.0f")] if with_effect else row
+    if not with_effect:
+        return row
+    needed = [float(one[name]) for name in ("queries_needed", "queries_needed_adjusted")]
+    return [*row, *("without end" if math.isinf(q) else entry(q, ",.0f") for q in needed)]
 
 
 def balance(context: Context) -> str:

@@ -532,8 +532,9 @@ class Questions(AuditBase):
         -------
         xarray.Dataset
             ``mde``, ``mde_adjusted``, ``mde_floor``, ``n_queries`` (of the log, with a pair or
-            without) and, for an effect, how many such ``queries_needed`` (infinite where the floor
-            hides the effect).
+            without) and, for an effect, how many such ``queries_needed`` for one group alone, and
+            ``queries_needed_adjusted`` with a/m over the family of m cells, as the verdicts are
+            (infinite where the floor hides the effect).
 
         Examples
         --------

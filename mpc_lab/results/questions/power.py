@@ -17,6 +17,7 @@ _MEANING = {
     "mde_adjusted": ("smallest gap found with the given power, over the family", "outcome"),
     "mde_floor": ("smallest gap that any number of queries of this catalogue finds", "outcome"),
     "queries_needed": ("queries of such a log needed for the effect; inf: none suffice", "1"),
+    "queries_needed_adjusted": ("queries needed for the effect, over the family", "1"),
     "n_queries": ("queries, or units, of the log, with a pair or without", "1"),
 }
 
@@ -35,29 +36,41 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
 
     std_error, dof = stacked([f.std_error for f in found]), stacked([f.dof for f in found])
     floor = stacked([_floor(f) for f in found])
+    family = np.maximum(1, family_size(found))
     cells = {
         "mde": mde(std_error, dof, level=level, power=power),
-        "mde_adjusted": np.empty_like(std_error),
+        "mde_adjusted": _by_mode(mde, family, std_error, dof, level=level, power=power),
         "mde_floor": mde(np.sqrt(floor), dof, level=level, power=power),
         "n_queries": np.full(std_error.shape, int(options["n_units"])),
     }
-    for mode, size in enumerate(family_size(found)):
-        cells["mde_adjusted"][:, mode] = mde(
-            std_error[:, mode], dof[:, mode], level=level, power=power, tests=max(1, int(size))
-        )
     if effect is not None:
-        cells["queries_needed"] = queries_needed(
-            effect,
-            variance_query=np.where(
-                np.isnan(std_error), np.nan, stacked([f.variance_by["query"] for f in found])
-            ),
-            queries=cells["n_queries"].astype(float),
-            dof=dof,
-            floor=floor,
-            level=level,
-            power=power,
-        )
+        query = stacked([f.variance_by["query"] for f in found])
+        sums = (np.where(np.isnan(std_error), np.nan, query), cells["n_queries"], dof, floor)
+
+        def needed(query: Any, queries: Any, dof: Any, floor: Any, tests: int = 1) -> Any:
+            return queries_needed(
+                effect,
+                variance_query=query,
+                queries=queries.astype(float),
+                dof=dof,
+                floor=floor,
+                level=level,
+                power=power,
+                tests=tests,
+            )
+
+        cells["queries_needed"] = needed(*sums)
+        cells["queries_needed_adjusted"] = _by_mode(needed, family, *sums)
     return _labelled(audit, cells, effect, power, level)
+
+
+def _by_mode(make: Any, family: Any, *cells: Any, **options: Any) -> Any:
+    """Return what `make` gives for each pairing mode (the second axis) with its family's size."""
+    modes = [
+        make(*(values[:, mode] for values in cells), tests=int(tests), **options)
+        for mode, tests in enumerate(family)
+    ]
+    return np.stack(modes, axis=1)
 
 
 def _floor(found: Any) -> Any:
