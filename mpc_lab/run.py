@@ -62,6 +62,7 @@ def audit(
     level: float = 0.95,
     adjust: str = "holm",
     tolerance: float | None = None,
+    primary: Any = None,
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool | None = None,
@@ -114,6 +115,10 @@ def audit(
         Correction for looking at several groups and scoring rules.
     tolerance : float, optional
         A gap inside ± this, in units of the outcome, is called ``within tolerance``.
+    primary : tuple, optional
+        (scoring rule, pairing mode, threshold), or a dict with these keys, declared before the run:
+        the finding that the audit is about. It leads the summary and is kept in the saved file;
+        everything else is marked exploratory. All three must be among those of this run.
     bootstrap : int
         Also resample queries so many times: the headline then has ``bootstrap_low`` and
         ``bootstrap_high`` (percentile), ``bootstrap_t_low`` and ``bootstrap_t_high`` (studentised).
@@ -168,6 +173,7 @@ def audit(
             tolerance=tolerance,
             bootstrap=bootstrap,
             seed=seed,
+            primary=primary,
         )
         _check_rows_stay(plan, log)
         with announced_compilation(bar.wanted), log.source(plan, bar) as source:

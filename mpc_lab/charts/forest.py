@@ -42,7 +42,7 @@ def forest(
     ----------
     audit : Audit
     pairing_mode : str, optional
-        By default ``matched``, or the first there is.
+        By default the one declared before the run, else ``matched``, or the first there is.
     limit : int
         At most so many groups.
     scoring_rule : str, optional
@@ -130,7 +130,9 @@ def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, tuple[float, f
     shown = dict(zip(order, labels(order), strict=True))
     cells = [[cell for cell in part.cells if cell.group in shown] for part in parts]
     scale = interval_range(cell for column in cells for cell in column)
-    rules = labels(part.rule for part in parts)
+    rules = labels(
+        f"{part.rule} (exploratory)" if part.exploratory else part.rule for part in parts
+    )
     rows = [
         {
             "group": shown[cell.group],

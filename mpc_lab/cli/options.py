@@ -54,7 +54,7 @@ class Option:
         As it stands in a config file; on the line with dashes.
     kind : str
         ``column``, ``columns``, ``text``, ``texts``, ``number``, ``numbers``, ``whole``,
-        ``threshold``, ``rules``, ``flag`` or ``path``.
+        ``threshold``, ``rules``, ``primary``, ``flag`` or ``path``.
     section : str
         The heading it stands under.
     help : str
@@ -159,6 +159,14 @@ OPTIONS = (
         INFERENCE,
         "a gap inside ± this, in units of the outcome, is within tolerance",
         "NUMBER",
+    ),
+    Option(
+        "primary",
+        "primary",
+        INFERENCE,
+        "the rule, mode and threshold declared before the run, such as "
+        "baseline,matched,quantile:0.01; everything else is marked exploratory",
+        "RULE,MODE,THRESHOLD",
     ),
     Option("bootstrap", "whole", INFERENCE, "also resample queries so many times (0)", "N"),
     Option("seed", "whole", INFERENCE, "seed of whatever is drawn at random (0)", "N"),
@@ -424,6 +432,27 @@ def rule(text: Any) -> Any:
     raise MpcError(f"rules takes {_RULES}, not {text!r}.")
 
 
+def primary(given: Any) -> tuple[Any, str, Any]:
+    """Return the rule, mode and threshold that a text or a list of three stands for.
+
+    Examples
+    --------
+    >>> primary("baseline,matched,quantile:0.01")
+    ('baseline', 'matched', Quantile(p=0.01))
+    """
+    # A rule may be a column whose name has a comma in it; modes and thresholds have none.
+    parts = given.rsplit(",", 2) if isinstance(given, str) else given
+    if not isinstance(parts, list) or len(parts) != 3:
+        raise MpcError(
+            "primary must be a rule, a mode and a threshold, such as "
+            f"baseline,matched,quantile:0.01; got {given!r}."
+        )
+    written, mode, distance = parts
+    named = rule(written.strip() if isinstance(written, str) else written)
+    at = threshold(distance.strip() if isinstance(distance, str) else distance)
+    return named, str(mode).strip(), at
+
+
 # What an error asks for in Python, as it is written on the line.
 _TYPED = {
     'pass missing="drop"': "give --missing drop",
@@ -486,6 +515,7 @@ _CHECKED: dict[str, Callable[[Option, Any], Any]] = {
     "flag": _flag,
     "path": lambda option, value: Path(_text(option, value)),
     "threshold": lambda option, value: threshold(value),
+    "primary": lambda option, value: primary(value),
     "numbers": lambda option, values: [_number(option, value) for value in values],
     "rules": lambda option, values: [rule(value) for value in values],
 }

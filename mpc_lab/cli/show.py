@@ -61,6 +61,8 @@ def headline_table(frame: pd.DataFrame) -> Table:
     for name in ("group", *several):
         table.add_column(_HEADS.get(name, name), overflow="fold")
     table.add_column("verdict", no_wrap=True)
+    if "exploratory" in frame:
+        table.add_column("declared", no_wrap=True)
     for name in ("gap", "adjusted\ninterval", "pairs", "queries", "ε"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in frame.reset_index().to_dict("records"):
@@ -79,6 +81,7 @@ def _cells(row: dict[Hashable, Any], several: list[str]) -> tuple[str, ...]:
         row["group"],
         *(row[name] for name in several),
         row["verdict"],
+        *(["no: exploratory" if row["exploratory"] else "yes"] if "exploratory" in row else []),
         entry(row["estimate"], "+.3f"),
         # The interval that the verdict rests on.
         f"{entry(low, '+.3f')} to {entry(high, '+.3f')}" if low == low else NOTHING,

@@ -25,6 +25,8 @@ from mpc_lab.explorers.controls import (
 )
 from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
 from mpc_lab.html import escape
+from mpc_lab.results.base import settings
+from mpc_lab.results.primary import declared
 from mpc_lab.results.summary import slices
 from mpc_lab.results.view import html_view
 from mpc_lab.text import labels, listing
@@ -108,7 +110,8 @@ class Explorer(CellTraits):
 
     def _share(self, unused: Mapping[str, str]) -> widgets.Widget:
         self._shared = SharedControls(self.state, unused)
-        self.controls |= {**self._shared.boxes, "shared_note": self._shared.note}
+        notes = {"shared_note": self._shared.note, "standing": self._shared.standing}
+        self.controls |= {**self._shared.boxes, **notes}
         return self._shared.widget
 
     def make_controls(self) -> Sequence[widgets.Widget]:
@@ -247,7 +250,7 @@ class SharedControls:
 
     def __init__(self, state: AuditState, unused: Mapping[str, str] | None = None) -> None:
         self.state = state
-        self.note = Note()
+        self.note, self.standing = Note(), Note(self._standing())
         self._taking = False
         self.boxes: dict[str, Any] = {}
         for name in ("group", "scoring_rule", "pairing_mode"):
@@ -257,7 +260,7 @@ class SharedControls:
             self.boxes[name].observe(self._chosen(name), "value")
         self.boxes["epsilon"] = step_slider(_NAMES["epsilon"], self._steps(), state.epsilon)
         self.boxes["epsilon"].observe(self._chosen("epsilon"), "value")
-        self.widget: widgets.Widget = controls_row(*self.boxes.values(), self.note)
+        self.widget: widgets.Widget = controls_row(*self.boxes.values(), self.standing, self.note)
         self.apply(unused or {})
         state.observe(self._settled, "revision")
 
@@ -272,6 +275,15 @@ class SharedControls:
                 reasons.setdefault(why, []).append(_NAMES[name])
         said = "; ".join(f"{listing(names)}: {why}" for why, names in reasons.items())
         self.note.text = f"{said}." if said else ""
+
+    def _standing(self) -> str:
+        """Mark what is shown as exploratory, where something else was declared before the run."""
+        state = self.state
+        primary = declared(settings(state.audit))
+        shown = (state.scoring_rule, state.pairing_mode)
+        if primary is None or (shown == primary.cell and state.epsilon == state.own_epsilon):
+            return ""
+        return "Exploratory: not what was declared before the run."
 
     def _steps(self) -> list[tuple[str, float]]:
         own = self.state.own_epsilon
@@ -295,6 +307,7 @@ class SharedControls:
             if list(slider.options) != steps:
                 slider.options = steps
             slider.value = self.state.epsilon
+            self.standing.text = self._standing()
         finally:
             self._taking = False
 

@@ -42,12 +42,15 @@ class Section:
         From a :class:`Context` to HTML.
     needs_rows : bool
         Whether it is left out of a report whose audit holds aggregates only.
+    explores : bool
+        Whether it goes beyond the cells that may have been declared before the run.
     """
 
     name: str
     title: str
     make: Callable[[Context], str]
     needs_rows: bool = False
+    explores: bool = False
 
 
 @dataclass

@@ -159,7 +159,7 @@ def _data(audit: Audit) -> list[str]:
 
 # ---- JSON
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _DIMS = ("group", "scoring_rule", "pairing_mode")
 
 

@@ -16,6 +16,7 @@ from mpc_lab.html import chart_library, escape, paragraphs
 from mpc_lab.report.context import Context, Section
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.results.gate import state
+from mpc_lab.results.primary import declared
 from mpc_lab.text import quoted
 from mpc_lab.writing import target_path, write_text
 
@@ -38,6 +39,8 @@ _NO_ROWS = (
     "This part needs the rows of the log, and this audit holds aggregates only: load it with "
     'mpc.load("a.nc", ranking=ranking) to have it here.'
 )
+
+_EXPLORATORY = "Exploratory: this goes beyond what was declared before the run."
 
 
 def write(
@@ -96,7 +99,10 @@ def page(
 def _body(context: Context, section: Section) -> str:
     if section.needs_rows and not context.has_rows:
         return paragraphs([_NO_ROWS], "note")
-    return context.attempt(section.make, context)
+    body = context.attempt(section.make, context)
+    if section.explores and declared(context.options) is not None:
+        return paragraphs([_EXPLORATORY], "note") + body
+    return body
 
 
 def _script() -> str:

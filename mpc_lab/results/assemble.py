@@ -27,6 +27,7 @@ from mpc_lab.inference.verdicts import verdicts
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.results.base import AuditBase
 from mpc_lab.results.plan import Plan
+from mpc_lab.results.primary import Primary
 from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
 from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode
 
@@ -186,6 +187,8 @@ def headline(
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
     if underpowered is not None:
         of_threshold["underpowered"] = underpowered[:, None]
+    if plan.primary is not None:
+        of_threshold["exploratory"] = _exploratory(plan, plan.primary)
     for name, values in of_threshold.items():
         cells[name] = np.broadcast_to(values, cells["n_pairs"].shape)
     ladder = {
@@ -197,6 +200,15 @@ def headline(
     return headline_dataset(
         plan.groups, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
     )
+
+
+def _exploratory(plan: Plan, primary: Primary) -> Array:
+    """Return for (rule, mode, 1) whether it is another one than was declared."""
+    others = [
+        [(rule, mode.name) != primary.cell for mode in plan.swept_modes]
+        for rule in plan.rule_labels
+    ]
+    return np.array(others)[..., None]
 
 
 def _power_cells(plan: Plan, found: Sequence[Estimates]) -> dict[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing.thresholds import Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
+from mpc_lab.results.primary import Primary, as_primary
 from mpc_lab.scoring import Rule, as_rules
 from mpc_lab.vocabulary import MODES, VARIANCES, Mode, public_variances, swept_modes
 
@@ -40,6 +41,7 @@ class Plan:
     tolerance: float | None
     bootstrap: int
     seed: int
+    primary: Primary | None = None
 
     @property
     def rule_labels(self) -> tuple[str, ...]:
@@ -62,6 +64,7 @@ class Plan:
         options = {name: getattr(self, name) for name in self.__dataclass_fields__}
         options["scoring_rules"] = self.rule_labels
         options["threshold"] = repr(self.threshold)
+        options["primary"] = None if self.primary is None else self.primary.to_dict()
         return json.dumps(options)
 
     def __str__(self) -> str:
@@ -83,10 +86,11 @@ def make_plan(
     tolerance: float | None,
     bootstrap: int,
     seed: int,
+    primary: Any = None,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
-    return Plan(
+    plan = Plan(
         groups=_groups(log, groups),
         scoring_rules=as_rules(scoring_rules),
         pairing_modes=_labels("pairing_modes", pairing_modes, tuple(MODES)),
@@ -99,6 +103,8 @@ def make_plan(
         bootstrap=check_whole("bootstrap", bootstrap),
         seed=check_whole("seed", seed),
     )
+    named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
+    return replace(plan, primary=named)
 
 
 def _groups(log: Known, groups: Sequence[str] | None) -> tuple[str, ...]:

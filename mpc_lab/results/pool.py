@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,11 @@ from mpc_lab.results.pooling import (
     sums_of,
     with_items,
 )
+from mpc_lab.results.primary import declared
 from mpc_lab.vocabulary import MODES, VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
-_MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster")
+_MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ def pool(audits: Sequence[Audit]) -> Audit:
     grid, edges = _shared_thresholds(audits)
     summed = [sum_rule(shares, k, edges) for k in range(len(rules))]
     plan = _plan(options, groups, rules, modes, grid)
+    if plan.primary is not None and plan.primary.cell not in product(rules, modes):
+        lost.append("what was declared before the runs: its rule or mode is not pooled")
+        plan = replace(plan, primary=None)
     if VARIANCES[plan.cluster].needs_items:
         tables = _item_tables(audits)
         if tables is None:
@@ -266,6 +271,7 @@ def _plan(
         tolerance=options.get("tolerance"),
         bootstrap=0,
         seed=int(options.get("seed", 0)),
+        primary=declared(options),
     )
 
 

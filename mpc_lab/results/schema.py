@@ -87,6 +87,13 @@ HEADLINE: dict[str, Variable] = {
             ("t_high", "upper studentised end"),
         )
     },
+    "exploratory": Variable(
+        HEADLINE_DIMS,
+        "b",
+        "whether the cell is not the one declared before the run; only where one was declared",
+        "1",
+        optional=True,
+    ),
     "underpowered": Variable(
         HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
     ),

@@ -27,6 +27,7 @@ import xarray as xr
 from mpc_lab.errors import MpcError, check_flag, check_level
 from mpc_lab.results.base import check_same_rows, known_scores
 from mpc_lab.results.netcdf import SIGNATURE, check_file, read_old_parts, read_parts, write_parts
+from mpc_lab.results.primary import declared
 from mpc_lab.results.schema import SCHEMA_VERSION
 from mpc_lab.vocabulary import public_variances
 from mpc_lab.writing import replacing, target_path
@@ -197,6 +198,7 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
             raise MpcError(f"it has an unknown cluster {options['cluster']!r}.")
         if options.get("adjust", METHODS[0]) not in METHODS:
             raise MpcError(f"it has an unknown adjust {options['adjust']!r}.")
+        declared(options)
         tolerance = options.get("tolerance")
         if tolerance is not None and not isinstance(tolerance, int | float):
             raise MpcError(f"its tolerance must be a number, not {tolerance!r}.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
+from mpc_lab.results.primary import declared
 from mpc_lab.text import between, decimals, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -87,6 +88,13 @@ class Slice:
     rule: str
     mode: str
     cells: tuple[Cell, ...]
+    exploratory: bool = False
+
+    @property
+    def name(self) -> str:
+        """Rule and mode, and whether they are other ones than were declared before the run."""
+        note = " (exploratory)" if self.exploratory else ""
+        return f"Rule {quoted(self.rule)}, {self.mode} pairs{note}"
 
     def having(self, *verdicts: str) -> list[Cell]:
         """Return the cells with one of the verdicts."""
@@ -94,12 +102,17 @@ class Slice:
 
 
 def slices(audit: Audit) -> list[Slice]:
-    """Return the slices of an audit, ``baseline`` and ``matched`` first."""
+    """Return the slices of an audit: what was declared, then ``baseline`` and ``matched``."""
     rules = audit.headline["scoring_rule"].values.tolist()
     modes = audit.headline["pairing_mode"].values.tolist()
     rules = sorted(rules, key=lambda rule: rule != "baseline")
     modes = sorted(modes, key=list(MODES).index)
-    return [Slice(rule, mode, _cells(audit, rule, mode)) for mode in modes for rule in rules]
+    cells = [(rule, mode) for mode in modes for rule in rules]
+    primary = declared(settings(audit))
+    if primary is None:
+        return [Slice(*cell, _cells(audit, *cell)) for cell in cells]
+    cells = sorted(cells, key=lambda cell: cell != primary.cell)
+    return [Slice(*cell, _cells(audit, *cell), cell != primary.cell) for cell in cells]
 
 
 def interval_range(cells: Iterable[Cell]) -> tuple[float, float]:
@@ -163,10 +176,19 @@ def reading(audit: Audit) -> Reading:
     return Reading(
         findings=list(_findings(first, options)),
         others=[*_others(first, options), *_needed(audit, first, options)],
-        compared=[_compared(first, options), _inference(first, parts, options)],
+        compared=[
+            *_declared(options),
+            _compared(first, options),
+            _inference(first, parts, options),
+        ],
         more=list(_more(parts)),
         cautions=list(_cautions(parts, options)),
     )
+
+
+def _declared(options: dict[str, Any]) -> list[str]:
+    primary = declared(options)
+    return [] if primary is None else [primary.sentence()]
 
 
 def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
@@ -326,7 +348,8 @@ def _more(parts: list[Slice]) -> Iterator[str]:
     others = [part for part in parts[1:] if not MODES[part.mode].judged_by]
     for part in others[:_OTHERS_AT_MOST]:
         pairs = "" if part.mode == parts[0].mode else f", {part.mode} pairs"
-        yield f"Under rule {quoted(part.rule)}{pairs}: {_counts(part, names=4)}."
+        start = "Exploratory, under" if part.exploratory else "Under"
+        yield f"{start} rule {quoted(part.rule)}{pairs}: {_counts(part, names=4)}."
     if len(others) > _OTHERS_AT_MOST:
         yield f"And {len(others) - _OTHERS_AT_MOST} more combinations of rule and pairing mode."
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab.html import Head, definitions, escape, folded, label, paragraphs, table
 from mpc_lab.results.base import settings
 from mpc_lab.results.summary import Cell, Slice, interval_range, reading, slices, why_not
-from mpc_lab.text import decimals, entry, name, percent, plain, quoted, with_ends
+from mpc_lab.text import decimals, entry, name, percent, plain, with_ends
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def html_view(audit: Audit) -> str:
 
 
 def _folded(part: Slice, options: dict[str, Any]) -> str:
-    title = f"Rule {quoted(part.rule)}, {part.mode} pairs"
-    return folded(title, _table(part, options, _ROWS_FOLDED))
+    return folded(part.name, _table(part, options, _ROWS_FOLDED))
 
 
 def _definitions(options: dict[str, Any]) -> str:

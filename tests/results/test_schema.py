@@ -15,6 +15,7 @@ from mpc_lab.results.schema import CURVE, HEADLINE, MOMENTS, clean_attrs, text
 SHAPE = (2, 1, 1)
 LABELS = (("1", "2"), ("baseline",), ("matched",))
 OPTIONAL = {
+    "exploratory",
     "underpowered",
     *(f"bootstrap_{end}" for end in ("low", "high", "t_low", "t_high")),
     "mde",

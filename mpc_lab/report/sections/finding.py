@@ -9,7 +9,7 @@ import pandas as pd
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.summary import Cell, Slice, reading, why_not
-from mpc_lab.text import between, entry, minus, p_value, quoted, with_ends
+from mpc_lab.text import between, entry, minus, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -63,10 +63,7 @@ def verdicts(context: Context) -> str:
     first, *others = context.parts
     shown, left = others[:_SLICES], others[_SLICES:]
     pieces = [_table(context, first, _ROWS)]
-    pieces += [
-        folded(f"Rule {quoted(part.rule)}, {part.mode} pairs", _table(context, part, _ROWS_FOLDED))
-        for part in shown
-    ]
+    pieces += [folded(part.name, _table(context, part, _ROWS_FOLDED)) for part in shown]
     if left:
         pieces += paragraphs([f"Left out: {len(left)} more combinations of rule and mode."], "note")
     clauses = "; ".join(known.rests_on for known in VERDICTS.values() if known.rests_on)
