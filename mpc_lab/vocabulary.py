@@ -100,8 +100,8 @@ class Mode:
     name : str
     sides : tuple of Side
     bracket : str
-        The mode whose interval must lie below 0 too before a group is called overvalued; by
-        default none.
+        The mode whose interval a verdict rests on too: the hull of both must leave out 0, or lie
+        inside the tolerance. By default none, and the verdict rests on the own interval.
     judged_by : str
         The mode whose verdict this one carries; by default its own.
     against : str
@@ -184,6 +184,18 @@ def register_mode(mode: Mode) -> Mode:
             raise MpcError(f"The mode {mode.name!r} must need known modes; got {name!r}.")
     MODES[mode.name] = mode
     return mode
+
+
+def verdict_modes(name: str) -> tuple[str, ...]:
+    """Return the modes whose intervals the verdict of a mode rests on: one, or a bracket of two.
+
+    Examples
+    --------
+    >>> verdict_modes("mirrored"), verdict_modes("adjacent")
+    (('matched', 'mirrored'), ('adjacent',))
+    """
+    judge = MODES[MODES[name].judged_by or name]
+    return (judge.name, judge.bracket) if judge.bracket else (judge.name,)
 
 
 def swept_modes(asked: Iterable[str]) -> tuple[Mode, ...]:
@@ -318,7 +330,7 @@ class Verdict:
     ----------
     name : str
     rests_on : str
-        When it is given, as a clause about the adjusted interval.
+        When it is given, as a clause about the bracket.
     is_direction : bool
         Whether it says which way a group is off: these are the findings.
     mark : str
@@ -354,7 +366,7 @@ VERDICTS: dict[str, Verdict] = {
         ),
         Verdict(
             OVERVALUED,
-            "overvalued where it and that of the mirrored pairs lie below 0",
+            "overvalued where it lies below 0",
             mark="▼",
             shape="triangle-down",
             colour="#2f7fd1",

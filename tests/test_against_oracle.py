@@ -260,21 +260,43 @@ def test_auto_is_union_with_items_and_query_without(log, rule):
 @given(logs(), rules)
 def test_smallest_detectable_effect(log, rule):
     found = arrays(audit_of(log, rule).headline, *CELL)
-    for group, mode, _, _, cell in headline_cells(log, rule, "query"):
+    for (group, mode), sides in sides_of(log, rule).items():
         at = log.names.index(group), 0, MODES.index(mode)
-        assert close(found["mde"][at], cell.mde), (group, mode)
+        assert close(found["mde"][at], oracle.bracket_mde(sides)), (group, mode)
+
+
+def sides_of(log, rule, level=0.95):
+    """Return the cells that the verdict of each (group, mode) rests on."""
+    cells = {(g, mode): cell for g, mode, _, _, cell in headline_cells(log, rule, "query", level)}
+    both = ("matched", "mirrored")
+    return {
+        (g, mode): [cells[g, side] for side in (both if mode in both else (mode,))]
+        for g, mode in cells
+    }
 
 
 def verdicts_of(log, rule, tolerance):
     """Return verdict and reason by (group, mode): mirrored carries that of matched."""
-    cells = {(g, mode): cell for g, mode, _, _, cell in headline_cells(log, rule, "query", 0.6)}
-    verdicts = {}
-    for group in log.names:
-        matched, mirrored, adjacent = (cells[group, mode] for mode in MODES)
-        verdicts[group, "matched"] = oracle.verdict(matched, mirrored, tolerance)
-        verdicts[group, "mirrored"] = verdicts[group, "matched"]
-        verdicts[group, "adjacent"] = oracle.verdict(adjacent, adjacent, tolerance)
-    return verdicts
+    return {
+        cell: oracle.verdict(sides[0], sides[-1], tolerance)
+        for cell, sides in sides_of(log, rule, 0.6).items()
+    }
+
+
+@some
+@given(logs(), rules)
+def test_brackets_are_hulls_of_both_sides(log, rule):
+    found = arrays(audit_of(log, rule, level=0.6).headline, *CELL)
+    for (group, mode), sides in sides_of(log, rule, 0.6).items():
+        at = log.names.index(group), 0, MODES.index(mode)
+        known = all(side.estimable for side in sides)
+        low = min(side.ci_low for side in sides) if known else oracle.NAN
+        high = max(side.ci_high for side in sides) if known else oracle.NAN
+        one_sign = len({np.sign(side.estimate) for side in sides}) == 1
+        p = max(side.p_value for side in sides) if one_sign else 1.0
+        assert close(found["bracket_low"][at], low), (group, mode)
+        assert close(found["bracket_high"][at], high), (group, mode)
+        assert close(found["bracket_p_adjusted"][at], p if known else oracle.NAN), (group, mode)
 
 
 @some

@@ -24,8 +24,8 @@ def headline(**changes):
         "group": "Drama",
         "verdict": "undervalued",
         "estimate": 0.05,
-        "ci_low_adjusted": 0.01,
-        "ci_high_adjusted": 0.09,
+        "bracket_low": 0.01,
+        "bracket_high": 0.09,
         "n_pairs": 1234,
         "n_queries": 56,
         "epsilon": 0.0123,
@@ -104,7 +104,7 @@ def test_the_table_shows_every_number_of_a_row():
 
 def test_the_table_has_no_number_where_there_is_none():
     nothing = float("nan")
-    changes = {"estimate": nothing, "ci_low_adjusted": nothing, "ci_high_adjusted": nothing}
+    changes = {"estimate": nothing, "bracket_low": nothing, "bracket_high": nothing}
     shown = drawn(headline(verdict="not estimable", n_pairs=0, n_queries=0, **changes))
     assert "not estimable" in shown
     assert "nan" not in shown

@@ -12,7 +12,8 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.cells import curve_frame, find_cell, level_of, of_rule, threshold_range
 from mpc_lab.charts.export import chart
 from mpc_lab.errors import check_flag
-from mpc_lab.results.summary import Cell
+from mpc_lab.results.base import settings
+from mpc_lab.results.summary import Cell, interval_word
 from mpc_lab.text import quoted, with_interval
 from mpc_lab.vocabulary import VERDICTS
 
@@ -37,7 +38,7 @@ def epsilon_curve(
     """Draw the gap of a group against the threshold ε, and below it the number of pairs.
 
     Inner area: the pointwise interval. Outer area: the band that holds for all ε at once. The
-    headline's own threshold is marked with its adjusted interval.
+    headline's own threshold is marked with its adjusted bracket, which the verdict rests on.
 
     Parameters
     ----------
@@ -102,7 +103,8 @@ def _subtitle(audit: Audit, cell: Cell, frame: pd.DataFrame, mode: str) -> list[
         lines[0] += "; outer: band over all ε at once"
         lines.append(f"The band leaves out 0 at {clear} of {len(known)} thresholds")
     if math.isfinite(cell.estimate):
-        lines.append("Marked: the headline with its adjusted interval")
+        word = interval_word(mode, settings(audit))
+        lines.append(f"Marked: the headline with the adjusted {word} of its verdict")
     return lines
 
 
@@ -167,7 +169,7 @@ def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
         tooltip=[
             alt.Tooltip("verdict:N", title="headline"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
-            alt.Tooltip("interval:N", title="gap and adjusted interval"),
+            alt.Tooltip("interval:N", title="gap, and interval of the verdict"),
             alt.Tooltip("pairs:Q", format=","),
         ],
     )

@@ -13,8 +13,15 @@ from mpc_lab.charts.cells import level_of
 from mpc_lab.charts.export import chart
 from mpc_lab.errors import check_count, check_flag
 from mpc_lab.results.base import check_label, settings
-from mpc_lab.results.summary import Cell, Slice, interval_range, slices, why_not
-from mpc_lab.text import NOTHING, between, labels, listing, plural, quoted, with_interval
+from mpc_lab.results.summary import (
+    Cell,
+    Slice,
+    interval_range,
+    interval_word,
+    slices,
+    why_not,
+)
+from mpc_lab.text import NOTHING, between, labels, listing, p_value, plural, quoted, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE
 
 if TYPE_CHECKING:
@@ -33,7 +40,7 @@ def forest(
     scoring_rule: str | None = None,
     live: bool = False,
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw the gap of every group with its adjusted interval and verdict.
+    """Draw the gap of every group with its verdict and the adjusted bracket that this rests on.
 
     Groups are in the order of the summary: findings first, the largest at the top. With several
     scoring rules each has its column. An interval that leaves the drawing ends in an arrow.
@@ -42,7 +49,7 @@ def forest(
     ----------
     audit : Audit
     pairing_mode : str, optional
-        By default the one declared before the run, else ``matched``, or the first there is.
+        By default the one declared before the run, else the first that was asked for.
     limit : int
         At most so many groups.
     scoring_rule : str, optional
@@ -113,7 +120,8 @@ def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
     used = [cell for part in parts for cell in part.cells if cell.pairs]
     adjusted = "" if options.get("adjust", "none") == "none" else "adjusted "
     threshold = f", ε = {between([cell.epsilon for cell in used], '.3g')}" if used else ""
-    lines = [f"Gap with {adjusted}{level_of(audit)} interval, {parts[0].mode} pairs{threshold}"]
+    word = interval_word(parts[0].mode, options)
+    lines = [f"Gap with {adjusted}{level_of(audit)} {word}, {parts[0].mode} pairs{threshold}"]
     margin = options.get("tolerance")
     lines += [f"Shaded: tolerance of ±{margin:g}"] if margin else []
     total = len(parts[0].cells)
@@ -166,6 +174,7 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
         "missing_at": nan if known else 0.0,
         "missing": "" if known else NOT_ESTIMABLE,
         "interval": with_interval(cell.estimate, cell.low, cell.high),
+        "p": p_value(cell.p),
         "pairs": cell.pairs,
         "queries": cell.queries,
         "effective": cell.effective,
@@ -228,6 +237,7 @@ def _tooltip() -> list[alt.Tooltip]:
         alt.Tooltip("verdict:N"),
         alt.Tooltip("reason:N"),
         alt.Tooltip("interval:N", title="gap and interval"),
+        alt.Tooltip("p:N", title="adjusted p"),
         alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
         alt.Tooltip("pairs:Q", format=","),
         alt.Tooltip("queries:Q", format=","),

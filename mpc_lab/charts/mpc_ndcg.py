@@ -69,8 +69,8 @@ def _frame(audit: Audit, names: tuple[str, ...], mode: str, measure: str) -> pd.
             worth = audit.objective.sel(group=group, scoring_rule=rule)
             numbers = {
                 "gap": cell["estimate"],
-                "low": cell["ci_low_adjusted"],
-                "high": cell["ci_high_adjusted"],
+                "low": cell["bracket_low"],
+                "high": cell["bracket_high"],
                 "change": worth[f"{measure}_change"],
                 "change_low": worth[f"{measure}_change_low"],
                 "change_high": worth[f"{measure}_change_high"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
@@ -16,6 +16,7 @@ from mpc_lab.errors import check_number
 from mpc_lab.results.base import settings
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import entry, number, percent, quoted
+from mpc_lab.vocabulary import verdict_modes
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -33,8 +34,10 @@ def power(
 ) -> alt.LayerChart:
     r"""Draw the smallest detectable gap over the number K of closest pairs.
 
-    :math:`(t_{1-a/2} + t_{power}) \, SE` at each threshold of the curve, beside the size of the gap
-    that was found there. Where the second is above the first, the audit had the power to find it.
+    :math:`(t_{1-a/2} + t_p) \, SE` at each threshold of the curve, beside the size of the gap that
+    was found there; p is the power, and its square root where a verdict rests on a bracket, whose
+    other side is taken to have the same standard error. Where the second is above the first, the
+    audit had the power to find it.
 
     Parameters
     ----------
@@ -54,11 +57,11 @@ def power(
     cell = find_cell(audit, group, scoring_rule, pairing_mode)
     level = float(settings(audit).get("level", 0.95))
     curve = curve_frame(audit, group, scoring_rule, pairing_mode)
-    curve["mde"] = mde(
-        curve["std_error"].to_numpy(), curve["dof"].to_numpy(), level=level, power=power
-    )
+    sides = len(verdict_modes(pairing_mode))
+    how: dict[str, Any] = {"level": level, "power": power, "sides": sides}
+    curve["mde"] = mde(curve["std_error"].to_numpy(), curve["dof"].to_numpy(), **how)
     own = audit.headline.sel(group=group, scoring_rule=scoring_rule, pairing_mode=pairing_mode)
-    least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), level=level, power=power))
+    least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), **how))
     known = curve[(curve["pairs"] > 0) & np.isfinite(curve["mde"])]
     known = known.drop_duplicates("pairs")
     lines = [

@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     _check_outputs(given, files.paths)
     result = _audit(files, given)
     planned = given.get("planned", _PLANNED) if given.get("anytime") else None
-    answer, sentence = _gate(result, planned) if given.get("gate") else (0, "")
+    answer, sentence = _gate(result, given, planned) if given.get("gate") else (0, "")
     _write(result, given, planned)
     to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
     if not given.get("quiet"):
@@ -100,9 +100,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_gate(given: dict[str, Any]) -> None:
     if not given.get("gate"):
-        for name, said in (("anytime", given.get("anytime")), ("planned", "planned" in given)):
-            if said:
-                raise MpcError(f"--{name} says how the gate decides: add --gate.")
+        for name in ("anytime", "planned", "gate_rule"):
+            if name in given and given[name] is not False:
+                raise MpcError(f"{BY_NAME[name].flag} says how the gate decides: add --gate.")
     elif "planned" in given and not given.get("anytime"):
         raise MpcError("--planned belongs to the intervals of --anytime: add --anytime.")
     if given.get("planned", _PLANNED) < 1:
@@ -217,32 +217,33 @@ def _audit(files: Files, given: dict[str, Any]) -> Audit:
     return audit(log, **chosen)
 
 
-def _gate(result: Audit, planned: int | None) -> tuple[int, str]:
+def _gate(result: Audit, given: dict[str, Any], planned: int | None) -> tuple[int, str]:
     from mpc_lab.results.gate import decide, explain
 
-    decision = decide(result, planned=planned)
+    decision = decide(result, planned=planned, scoring_rule=given.get("gate_rule"))
     return decision.answer, explain(result, decision)
 
 
 def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
     """Write whatever was asked for, with the gate as it was decided, and say where it is."""
     made = []
+    gate: dict[str, Any] = {"planned": planned, "gate_rule": given.get("gate_rule")}
     if "save" in given:
         result.save(given["save"])
         made.append("save")
     if "report" in given:
         shown = _shows_progress(given)
         pairs = given.get("pairs", 0)
-        result.report(given["report"], pairs=pairs, progress=shown, planned=planned)
+        result.report(given["report"], pairs=pairs, progress=shown, **gate)
         made.append("report")
     if "json" in given:
-        _put(given["json"], result.to_json(planned=planned) + "\n")
+        _put(given["json"], result.to_json(**gate) + "\n")
         made.append("json")
     if "csv" in given:
         _put(given["csv"], to_csv(result))
         made.append("csv")
     if "card" in given:
-        _put(given["card"], result.model_card(planned=planned))
+        _put(given["card"], result.model_card(**gate))
         made.append("card")
     for name in made:
         if given[name] != _STDOUT:

@@ -202,6 +202,13 @@ OPTIONS = (
         "2: inconclusive; 3 and above: an error",
     ),
     Option(
+        "gate_rule",
+        "text",
+        GATE,
+        "the scoring rule that the gate goes by (baseline, or the first of --rules)",
+        "RULE",
+    ),
+    Option(
         "anytime",
         "flag",
         GATE,

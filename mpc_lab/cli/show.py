@@ -63,7 +63,7 @@ def headline_table(frame: pd.DataFrame) -> Table:
     table.add_column("verdict", no_wrap=True)
     if "exploratory" in frame:
         table.add_column("declared", no_wrap=True)
-    for name in ("gap", "adjusted\ninterval", "pairs", "queries", "ε"):
+    for name in ("gap", "adjusted\nbracket", "pairs", "queries", "ε"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in frame.reset_index().to_dict("records"):
         # Text, not str: rich reads a str as markup.
@@ -76,7 +76,7 @@ def _differ(frame: pd.DataFrame, name: str) -> bool:
 
 
 def _cells(row: dict[Hashable, Any], several: list[str]) -> tuple[str, ...]:
-    low, high = row["ci_low_adjusted"], row["ci_high_adjusted"]
+    low, high = row["bracket_low"], row["bracket_high"]
     return (
         row["group"],
         *(row[name] for name in several),

@@ -151,6 +151,7 @@ class Tally:
     queries: Masks = field(default_factory=_no_names)
     units: Masks = field(default_factory=_no_names)
     items: Masks = field(default_factory=_no_names)
+    outcome_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
         units = _hash(ranking.unit_labels(np.arange(ranking.n_units)))
     # Partitions that drew alike would draw the same places of their lists again and again.
     part = Part(replace(log, origin=number << 32), extra, items)
-    return Partition(part, Tally(ranking.n_rows, ranking.dropped, queries, units, items))
+    counted = (ranking.n_rows, ranking.dropped, queries, units, items, ranking.outcome_range)
+    return Partition(part, Tally(*counted))
 
 
 def _hash(labels: Any) -> Masks:
@@ -232,6 +234,7 @@ def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) ->
         known,
         parts,
         plan,
+        [tally.outcome_range for tally in tallies if tally.outcome_range is not None],
         n_rows=sum(tally.n_rows for tally in tallies),
         n_queries=sum(len(tally.queries) for tally in tallies),
         n_units=sum(len(tally.units) for tally in tallies),

@@ -264,9 +264,15 @@ def find_members(masks: Sequence[Any] | Masks, group: int) -> Flags:
     return np.asarray(masks[group // 64] & bit != 0)
 
 
-def count_rows(known: Known, parts: Parts, plan: Plan, **counts: int) -> Facts:
-    """Add counts to what is known of a log, and the spread of scores where a rule asks for it."""
-    facts = Facts(known.columns, known.groups, **counts)
+def count_rows(
+    known: Known, parts: Parts, plan: Plan, outcomes: Sequence[tuple[float, float]], **counts: int
+) -> Facts:
+    """Add counts to what is known of a log, and the spread of scores where a rule asks for it.
+
+    `outcomes` are the lowest and the highest outcome of each part that has rows.
+    """
+    low, high = min(low for low, _ in outcomes), max(high for _, high in outcomes)
+    facts = Facts(known.columns, known.groups, outcome_range=(low, high), **counts)
     if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
         facts = replace(facts, score_std=_score_std(parts, facts.n_rows))
     return facts

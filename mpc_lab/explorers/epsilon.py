@@ -16,6 +16,7 @@ from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
 from mpc_lab.inference.power import mde
 from mpc_lab.text import NOTHING, entry, number, percent, quoted
+from mpc_lab.vocabulary import verdict_modes
 
 # Fades the numbers, and by the style sheet the chart that follows them.
 _STALE = "mpc-stale"
@@ -117,7 +118,8 @@ class EpsilonExplorer(Explorer):
         level = level_of(self.audit)
         names = ("estimate", "ci_low", "ci_high", "std_error", "dof")
         estimate, low, high, error, dof = (float(point[name]) for name in names)
-        found = float(mde(np.array(error), np.array(dof), level=level, power=POWER))
+        sides = len(verdict_modes(self.state.pairing_mode))
+        found = float(mde(np.array(error), np.array(dof), level=level, power=POWER, sides=sides))
         detectable = f"±{number(found, 4)}" if np.isfinite(found) else NOTHING
         effective = float(point["n_effective"])
         return [

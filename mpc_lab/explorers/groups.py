@@ -44,7 +44,7 @@ class GroupsExplorer(Explorer):
         """Draw the forest of the rule and mode, and mark the group."""
         cell = self.state.cell
         self.controls["sentence"].text = cell_sentence(self.audit, cell, self.state.pairing_mode)
-        self.controls["numbers"].show(cell_numbers(self.audit, cell))
+        self.controls["numbers"].show(cell_numbers(self.audit, cell, self.state.pairing_mode))
         wanted = (self.state.scoring_rule, self.state.pairing_mode)
         if wanted != self._drawn_for:
             from mpc_lab.charts.forest import forest

@@ -13,7 +13,7 @@ import traitlets
 
 from mpc_lab.errors import MpcError, check_epsilon, near_match
 from mpc_lab.results.base import headline_epsilon, settings
-from mpc_lab.results.summary import Cell, Slice, sentence, slices, why_not
+from mpc_lab.results.summary import Cell, Slice, interval_word, sentence, slices, why_not
 from mpc_lab.text import (
     NOTHING,
     decimals,
@@ -219,13 +219,14 @@ def cell_sentence(audit: Audit, cell: Cell, mode: str) -> str:
     return minus(sentence(cell, mode, settings(audit)))
 
 
-def cell_numbers(audit: Audit, cell: Cell) -> list[tuple[str, str]]:
+def cell_numbers(audit: Audit, cell: Cell, mode: str) -> list[tuple[str, str]]:
     """Return the numbers of a cell with their names."""
-    adjusted = "" if settings(audit).get("adjust", "none") == "none" else "adjusted "
+    options = settings(audit)
+    adjusted = "" if options.get("adjust", "none") == "none" else "adjusted "
     return [
         ("Verdict", cell.verdict),
         (
-            f"Gap ({adjusted}{percent(level_of(audit))} interval)",
+            f"Gap ({adjusted}{percent(level_of(audit))} {interval_word(mode, options)})",
             gap(cell.estimate, cell.low, cell.high),
         ),
         ("Pairs", f"{cell.pairs:,}"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_whole
-from mpc_lab.inference.estimates import significance
+from mpc_lab.inference.estimates import effective_clusters, enough_clusters, significance
 from mpc_lab.vocabulary import Floats, Ints
 
 FEWEST_DRAWS = 19
@@ -98,7 +98,7 @@ def _cells(
 ) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     counts = np.asarray(counts, dtype=np.float64)
     pairs = counts.sum(axis=0)
-    enough = (counts > 0).sum(axis=0) > 1
+    enough = enough_clusters(effective_clusters(pairs, (counts**2).sum(axis=0)))
     theta = sums.sum(axis=0) / np.where(enough, pairs, np.nan)
     # Centred sums, so that the quadratic below does not cancel; the gap is then 0.
     centred = sums - counts * np.where(enough, theta, 0.0)

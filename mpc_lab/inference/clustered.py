@@ -14,6 +14,7 @@ import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import (
+    TOO_FEW_CLUSTERS,
     Estimates,
     effective_clusters,
     effective_items,
@@ -305,8 +306,8 @@ def from_influence(
     reason = ""
     if not np.isfinite(estimate):
         reason = "no finite estimate"
-    elif not enough_clusters(np.asarray(effective)) or clusters < 2:
-        reason = "effective clusters below 2"
+    elif not enough_clusters(np.asarray(effective)):
+        reason = TOO_FEW_CLUSTERS
     elif not spread > _ROUNDING * size:
         reason = "variance is 0"
     if reason:

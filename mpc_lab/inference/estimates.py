@@ -137,6 +137,10 @@ def _size(sums: ClusterSums, delta: Floats) -> Floats:
 
 
 _TIE = 1e-12
+# With two effective clusters t has one degree of freedom, and intervals of ±400 times the range of
+# the outcome have been seen.
+FEWEST_CLUSTERS = 3
+TOO_FEW_CLUSTERS = f"effective clusters below {FEWEST_CLUSTERS}"
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class Estimates:
         Effective number of clusters; NaN only where there is no pair.
     estimable : array of bool
     reason : array of str
-        Why a cell is not estimable: "no pairs", "effective clusters below 2", "variance is 0",
+        Why a cell is not estimable: "no pairs", "effective clusters below 3", "variance is 0",
         "variance is not positive"; otherwise "".
     std_error_by : dict
         Standard error that each of naive, query, item, union would have given.
@@ -387,14 +391,14 @@ def _correct(variance: Floats, factor: str, effective: Floats, plain: Ints) -> F
 
 
 def enough_clusters(effective: Floats) -> Flags:
-    """Whether there are two effective clusters, without which there is no variance."""
-    # Two equal clusters have G = 2, which division may leave a rounding error below 2.
-    return np.asarray(effective >= 2 * (1 - _TIE))
+    """Whether there are three effective clusters; with fewer, an interval says nothing."""
+    # Three equal clusters have G = 3, which division may leave a rounding error below 3.
+    return np.asarray(effective >= FEWEST_CLUSTERS * (1 - _TIE))
 
 
 def _reasons(pairs: Ints, used: _Family) -> Texts:
     sign = np.where(used.variance < 0, "variance is not positive", "variance is 0")
-    reason = np.where(enough_clusters(used.effective), sign, "effective clusters below 2")
+    reason = np.where(enough_clusters(used.effective), sign, TOO_FEW_CLUSTERS)
     return np.where(used.estimable, "", np.where(pairs > 0, reason, "no pairs"))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mpc_lab.errors import MpcError, check_count, check_number
 from mpc_lab.inference.estimates import critical, significance
-from mpc_lab.vocabulary import Floats
+from mpc_lab.vocabulary import Floats, Ints
 
 _ROUNDING = 1e-12
 
@@ -17,28 +17,36 @@ def mde(
     *,
     level: float = 0.95,
     power: float = 0.8,
-    tests: int = 1,
+    tests: Ints | int = 1,
+    sides: Ints | int = 1,
 ) -> Floats:
-    """Return the minimum detectable effect (t_{1−a/2} + t_power)·SE.
+    """Return the minimum detectable effect (t_{1−a/2} + t_p)·SE, p = power^(1/sides).
+
+    A verdict by a bracket needs two sides to say the same. Two that are found with probability
+    √power each are both found with `power` if they have nothing to do with each other.
 
     Parameters
     ----------
     std_error, dof : array
-        Of the cells; NaN where not estimable.
+        Of the cells, of a bracket the side with the larger standard error; NaN where not estimable.
     level : float
         Confidence level of the test.
     power : float
         Probability of finding an effect of that size.
-    tests : int
+    tests : int or array of int
         Size m of the family: a/m takes the place of a.
+    sides : int or array of int
+        Intervals that a verdict rests on: 2 for a bracket.
 
     Examples
     --------
     >>> import numpy as np
     >>> round(float(mde(np.array(0.1), np.array(1e9))), 3)
     0.28
+    >>> round(float(mde(np.array(0.1), np.array(1e9), sides=2)), 3)
+    0.321
     """
-    return np.asarray(_multiple(dof, level, power, tests) * std_error)
+    return np.asarray(_multiple(dof, level, power, tests, sides) * std_error)
 
 
 def floor_variance(variance_item: Floats, variance_both: Floats) -> Floats:
@@ -55,11 +63,13 @@ def queries_needed(
     floor: Floats | float = 0.0,
     level: float = 0.95,
     power: float = 0.8,
-    tests: int = 1,
+    tests: Ints | int = 1,
+    sides: Ints | int = 1,
 ) -> Floats:
     """Return the smallest Q′ at which `effect` is detected with the given power.
 
-    Solves (t_{1−a/2} + t_power)²·V(Q′) ≤ effect² with the cell's own degrees of freedom.
+    Solves (t_{1−a/2} + t_p)²·V(Q′) ≤ effect², p = power^(1/sides), with the cell's own degrees
+    of freedom.
 
     Parameters
     ----------
@@ -69,7 +79,7 @@ def queries_needed(
         V_query and the number of queries Q it was measured with: V(Q′) = V_query·Q/Q′ + floor.
     floor : array or float
         `floor_variance` of the same catalogue; 0 without item sums.
-    dof, level, power, tests
+    dof, level, power, tests, sides
         As in `mde`.
 
     Returns
@@ -91,14 +101,20 @@ def queries_needed(
         )
     # The square of a gap that is large beyond measure may be infinite: then two queries show it.
     with np.errstate(over="ignore"):
-        room = (effect / _multiple(dof, level, power, tests)) ** 2 - floor
+        room = (effect / _multiple(dof, level, power, tests, sides)) ** 2 - floor
     reachable = room > 0
     exact = variance_query * queries / np.where(reachable, room, np.nan)
     needed = np.maximum(np.ceil(exact * (1 - _ROUNDING)), 2.0)
     return np.where(np.isnan(room), np.nan, np.where(reachable, needed, np.inf))
 
 
-def _multiple(dof: Floats, level: float, power: float, tests: int) -> Floats:
+def _multiple(
+    dof: Floats, level: float, power: float, tests: Ints | int, sides: Ints | int
+) -> Floats:
     a = significance(level)
     check_number("power", power, above=a / 2, below=1, remedy="Try power=0.8.")
-    return critical(a / (2 * check_count("tests", tests)), dof) + critical(1 - power, dof)
+    for name, given in (("tests", tests), ("sides", sides)):
+        for count in np.unique(given).tolist():
+            check_count(name, count)
+    each = power ** (1 / np.asarray(sides))
+    return critical(a / (2 * np.asarray(tests)), dof) + critical(1 - each, dof)

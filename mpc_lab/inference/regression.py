@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.errors import MpcError
+from mpc_lab.inference.estimates import FEWEST_CLUSTERS, effective_clusters, enough_clusters
 from mpc_lab.vocabulary import Floats, Ints
 
 
@@ -31,15 +32,16 @@ def fit(d: Floats, query_codes: Ints) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> result = fit(np.array([1.0, 0.0, 2.0]), np.array([0, 0, 1]))
+    >>> result = fit(np.array([1.0, 0.0, 2.0]), np.array([0, 1, 2]))
     >>> result.model.exog_names
     ['MPC']
     """
-    queries = np.unique(query_codes).size
-    if queries < 2:
+    counts = np.unique(query_codes, return_counts=True)[1].astype(np.float64)
+    effective = effective_clusters(np.asarray(len(d)), np.asarray(counts @ counts))
+    if not enough_clusters(effective):
         raise MpcError(
-            f"A clustered regression needs pairs from at least 2 queries, got {queries}; "
-            "choose a larger epsilon or another group."
+            f"A clustered regression needs pairs from at least {FEWEST_CLUSTERS} effective "
+            f"queries; got {float(effective):.3g}. Choose a larger epsilon or another group."
         )
     if np.ptp(d) == 0:
         raise MpcError(

@@ -1,6 +1,9 @@
-"""What the adjusted intervals of a cell say, and the gate built on it."""
+"""What the adjusted intervals of a cell say together, and the gate built on it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,36 +21,94 @@ from mpc_lab.vocabulary import (
 
 COVERS_ZERO = "interval covers 0"
 BRACKET = "bracket"
+AGAINST = "scores run against outcomes"
 
-Cut = Flags | bool
+
+@dataclass(frozen=True)
+class Interval:
+    """Adjusted intervals of cells; NaN where a cell is not estimable.
+
+    Attributes
+    ----------
+    low, high : array
+    cut : array of bool or bool
+        Where an end was set to 0 by a test that rejects: the interval then excludes that 0.
+    """
+
+    low: Floats
+    high: Floats
+    cut: Flags | bool = False
+
+    @property
+    def above(self) -> Flags:
+        """Where the interval lies above 0."""
+        return np.asarray((self.low > 0) | (self.cut & (self.low == 0)))
+
+    @property
+    def below(self) -> Flags:
+        """Where the interval lies below 0."""
+        return np.asarray((self.high < 0) | (self.cut & (self.high == 0)))
+
+    @property
+    def estimable(self) -> Flags:
+        """Where there is an interval."""
+        return np.asarray(np.isfinite(self.low) & np.isfinite(self.high))
 
 
-def verdicts(
-    low: Floats,
-    high: Floats,
-    mirrored_low: Floats,
-    mirrored_high: Floats,
-    *,
-    cut: Cut = False,
-    mirrored_cut: Cut = False,
-    tolerance: float | None = None,
-) -> tuple[Texts, Texts]:
-    """Return the verdict of each cell and its reason.
+def bracket(sides: Sequence[Interval]) -> Interval:
+    """Return the hull of the intervals of all sides; NaN where one of them is not estimable.
 
-    In this order: ``not estimable``; ``within tolerance`` where the adjusted interval lies
-    inside ±tolerance; ``undervalued`` where it is above 0; ``overvalued`` where it and the
-    mirrored interval at the same threshold are both below 0; otherwise ``inconclusive``, with
-    the reason ``interval covers 0`` or ``bracket`` (below 0, but mirrored is not: a ranking
-    without any bias shows this too, because the item scored lower should do a little worse).
+    It excludes 0 where every side does, in the same direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hull = bracket([Interval(np.array(-0.1), np.array(0.1)),
+    ...                 Interval(np.array(0.05), np.array(0.2))])
+    >>> float(hull.low), float(hull.high)
+    (-0.1, 0.2)
+    """
+    # minimum and maximum, unlike fmin and fmax, carry a NaN along.
+    low = np.minimum.reduce([side.low for side in sides])
+    high = np.maximum.reduce([side.high for side in sides])
+    above = np.logical_and.reduce([side.above for side in sides])
+    below = np.logical_and.reduce([side.below for side in sides])
+    return Interval(low, high, np.asarray((above & (low == 0)) | (below & (high == 0))))
+
+
+def bracket_p(p_adjusted: Sequence[Floats], estimate: Sequence[Floats]) -> Floats:
+    """Return the larger adjusted p-value of the sides where their estimates have one sign, else 1.
+
+    It is at most a = 1 − level if and only if the `bracket` of the sides excludes 0. No further
+    correction is needed: both tests have to reject.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, estimate = [np.array([0.01, 0.01]), np.array([0.03, 0.03])], np.array([0.2, -0.2])
+    >>> bracket_p(p, [np.array([0.1, 0.1]), estimate]).tolist()
+    [0.03, 1.0]
+    """
+    largest = np.maximum.reduce(list(p_adjusted))
+    signs = [np.sign(values) for values in estimate]
+    agree = np.logical_and.reduce([sign == signs[0] for sign in signs])
+    return np.where(agree | np.isnan(largest), largest, 1.0)
+
+
+def verdicts(sides: Sequence[Interval], *, tolerance: float | None = None) -> tuple[Texts, Texts]:
+    """Return the verdict of each cell and its reason, by the `bracket` of its sides.
+
+    In this order: ``not estimable``; ``within tolerance`` where the bracket lies inside ±tolerance;
+    ``undervalued`` where it is above 0; ``overvalued`` where it is below 0; otherwise
+    ``inconclusive``. Its reason is ``scores run against outcomes`` (`matched` is above 0 and
+    `mirrored` below), ``bracket`` (`matched` is below 0 or `mirrored` above: a ranking without
+    any bias shows this too, because outcomes rise with the score), or ``interval covers 0``.
 
     Parameters
     ----------
-    low, high : array
-        Adjusted intervals of `matched`; NaN where not estimable. For `adjacent`, its own.
-    mirrored_low, mirrored_high : array
-        Adjusted intervals of `mirrored` at the same threshold. For `adjacent`, its own again.
-    cut, mirrored_cut : array of bool or bool
-        Where an end was set to 0 and 0 is excluded.
+    sides : sequence of Interval
+        The adjusted intervals of `matched` and of `mirrored` at the same threshold; for a mode
+        that is judged by its own interval, this one alone.
     tolerance : float, optional
         Equivalence margin in outcome units.
 
@@ -59,51 +120,35 @@ def verdicts(
     Examples
     --------
     >>> import numpy as np
-    >>> verdict, reason = verdicts(np.array([0.1, -0.3]), np.array([0.2, -0.1]),
-    ...                            np.array([0.1, -0.1]), np.array([0.3, 0.2]))
+    >>> matched = Interval(np.array([0.1, -0.3]), np.array([0.2, -0.1]))
+    >>> mirrored = Interval(np.array([0.1, -0.1]), np.array([0.3, 0.2]))
+    >>> verdict, reason = verdicts([matched, mirrored])
     >>> verdict.tolist(), reason.tolist()
     (['undervalued', 'inconclusive'], ['', 'bracket'])
     """
     check_tolerance(tolerance)
-    low, high = np.asarray(low), np.asarray(high)
-    estimable = np.isfinite(low) & np.isfinite(high)
-    above = _above(low, cut, 0.0)
-    below = _below(high, cut, 0.0)
-    both_below = below & _below(np.asarray(mirrored_high), mirrored_cut, 0.0)
-    conditions = [~estimable, _inside(low, high, tolerance), above, both_below]
+    hull, first, last = bracket(sides), sides[0], sides[-1]
+    conditions = [~hull.estimable, _inside(hull, tolerance), hull.above, hull.below]
     names = [NOT_ESTIMABLE, WITHIN, UNDERVALUED, OVERVALUED]
     verdict = np.select(conditions, names, INCONCLUSIVE)
-    reason = np.where(verdict == INCONCLUSIVE, np.where(below, BRACKET, COVERS_ZERO), "")
-    return verdict, reason
+    reasons = [verdict != INCONCLUSIVE, first.above & last.below, first.below | last.above]
+    return verdict, np.select(reasons, ["", AGAINST, BRACKET], COVERS_ZERO)
 
 
-def outside(
-    verdict: Texts,
-    low: Floats,
-    high: Floats,
-    *,
-    cut: Cut = False,
-    tolerance: float | None = None,
-) -> Flags:
-    """Return where the interval lies wholly outside ±tolerance with a direction verdict.
+def outside(verdict: Texts, low: Floats, high: Floats, *, tolerance: float | None = None) -> Flags:
+    """Return where the bracket lies wholly outside ±tolerance with a direction verdict.
 
     Without a tolerance this is every direction verdict.
     """
     check_tolerance(tolerance)
-    margin = tolerance or 0.0
-    under = (np.asarray(verdict) == UNDERVALUED) & _above(np.asarray(low), cut, margin)
-    over = (np.asarray(verdict) == OVERVALUED) & _below(np.asarray(high), cut, -margin)
+    verdict, margin = np.asarray(verdict), tolerance or 0.0
+    # A direction says that 0 is excluded, also where the bracket ends there.
+    under = (verdict == UNDERVALUED) & ((np.asarray(low) > margin) | (margin == 0))
+    over = (verdict == OVERVALUED) & ((np.asarray(high) < -margin) | (margin == 0))
     return np.asarray(under | over)
 
 
-def gate(
-    verdict: Texts,
-    low: Floats,
-    high: Floats,
-    *,
-    cut: Cut = False,
-    tolerance: float | None = None,
-) -> int:
+def gate(verdict: Texts, low: Floats, high: Floats, *, tolerance: float | None = None) -> int:
     """Return 0 to pass, 1 to fail, 2 where the cells do not decide.
 
     0 if every cell is within tolerance (without a tolerance: if there is no direction verdict);
@@ -111,8 +156,10 @@ def gate(
 
     Parameters
     ----------
-    verdict, low, high, cut
-        As `verdicts` gave and took them, with the same tolerance.
+    verdict : array of str
+        As `verdicts` gave them, with the same tolerance.
+    low, high : array
+        Ends of the brackets that the verdicts rest on.
     tolerance : float, optional
         Equivalence margin in outcome units.
 
@@ -125,7 +172,7 @@ def gate(
     verdict = np.asarray(verdict)
     if verdict.size == 0:
         raise MpcError("A gate needs at least one cell, got none; audit at least one group.")
-    if outside(verdict, low, high, cut=cut, tolerance=tolerance).any():
+    if outside(verdict, low, high, tolerance=tolerance).any():
         return 1
     if tolerance is None:
         return 0
@@ -140,15 +187,7 @@ def check_tolerance(tolerance: float | None) -> None:
         )
 
 
-def _inside(low: Floats, high: Floats, tolerance: float | None) -> Flags:
+def _inside(hull: Interval, tolerance: float | None) -> Flags:
     if tolerance is None:
-        return np.zeros(low.shape, dtype=np.bool_)
-    return np.asarray((low >= -tolerance) & (high <= tolerance))
-
-
-def _above(low: Floats, cut: Cut, bound: float) -> Flags:
-    return np.asarray((low > bound) | (cut & (low == 0) & (bound == 0)))
-
-
-def _below(high: Floats, cut: Cut, bound: float) -> Flags:
-    return np.asarray((high < bound) | (cut & (high == 0) & (bound == 0)))
+        return np.zeros(np.shape(hull.low), dtype=np.bool_)
+    return np.asarray((hull.low >= -tolerance) & (hull.high <= tolerance))

@@ -181,6 +181,11 @@ class LogFacts(Known, Protocol):
         """Population standard deviation of the scores."""
         ...
 
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """The lowest and the highest outcome of the log."""
+        ...
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -194,6 +199,7 @@ class Facts:
     n_items: int = 0
     dropped: int = 0
     score_std: float = float("nan")
+    outcome_range: tuple[float, float] = (float("nan"), float("nan"))
 
 
 def group_index(groups: tuple[str, ...], group: str) -> int:

@@ -186,6 +186,11 @@ class Ranking:
             self._score_std = standard_deviation(self.score)
         return self._score_std
 
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """The lowest and the highest outcome."""
+        return float(self.outcome.min()), float(self.outcome.max())
+
     def group_index(self, group: str) -> int:
         """Return the place of a group in `groups`."""
         return group_index(self.groups, group)

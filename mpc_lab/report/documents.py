@@ -16,7 +16,7 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import settings
 from mpc_lab.results.gate import decide, state
-from mpc_lab.results.summary import Cell, reading, slices
+from mpc_lab.results.summary import Cell, interval_word, reading, slices
 from mpc_lab.text import minus, name, percent, plain, with_ends
 
 if TYPE_CHECKING:
@@ -83,15 +83,16 @@ LIMITS = (
 )
 
 
-def model_card(audit: Audit, planned: int | None = None) -> str:
+def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None = None) -> str:
     """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
     found, part, options = reading(audit), slices(audit)[0], options_of(audit)
-    gate = state(audit, planned)
+    gate = state(audit, planned, gate_rule)
     level = percent(float(options.get("level", 0.95)))
     adjusted = "" if options.get("adjust") == "none" else "adjusted "
     shown = part.cells[:_ROWS]
     more = len(part.cells) - len(shown)
-    heads = ["Group", "Verdict", "Gap", f"{adjusted}{level} interval".capitalize(), "Pairs"]
+    interval = f"{adjusted}{level} {interval_word(part.mode, settings(audit))}"
+    heads = ["Group", "Verdict", "Gap", interval.capitalize(), "Pairs"]
     lines = [
         "## Matched pair calibration",
         "",
@@ -170,7 +171,9 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def to_json(audit: Audit, curve: bool = True, planned: int | None = None) -> str:
+def to_json(
+    audit: Audit, curve: bool = True, planned: int | None = None, gate_rule: str | None = None
+) -> str:
     """Return the numbers of an audit as one JSON text; see :meth:`mpc_lab.Audit.to_json`."""
     words = reading(audit)
     whole: dict[str, Any] = {
@@ -182,7 +185,7 @@ def to_json(audit: Audit, curve: bool = True, planned: int | None = None) -> str
             "compared": words.compared,
             "cautions": words.cautions,
         },
-        "gate": _gate(audit, planned),
+        "gate": _gate(audit, planned, gate_rule),
         "settings": options_of(audit),
         "data": describe_data(audit),
         "versions": versions(audit),
@@ -196,13 +199,13 @@ def to_json(audit: Audit, curve: bool = True, planned: int | None = None) -> str
     return json.dumps(_safe(whole), allow_nan=False)
 
 
-def _gate(audit: Audit, planned: int | None) -> dict[str, Any] | None:
+def _gate(audit: Audit, planned: int | None, rule: str | None) -> dict[str, Any] | None:
     """Return what the gate says; nothing for an audit that holds no sums to ask."""
     try:
-        found = decide(audit, planned=planned)
+        found = decide(audit, planned=planned, scoring_rule=rule)
     except MpcError:
-        # Whoever asks for a confidence sequence learns why there is none.
-        if planned is not None:
+        # Whoever asks for a confidence sequence, or for a rule, learns why there is none.
+        if planned is not None or rule is not None:
             raise
         return None
     return {
@@ -210,6 +213,8 @@ def _gate(audit: Audit, planned: int | None) -> dict[str, Any] | None:
         "failed": list(found.failed),
         "undecided": list(found.undecided),
         "tolerance": found.tolerance,
+        "scoring_rule": found.scoring_rule,
+        "pairing_mode": found.pairing_mode,
         "intervals": "fixed" if found.planned is None else "anytime",
         "planned": found.planned,
     }

@@ -50,6 +50,7 @@ def write(
     covariates: Any = (),
     progress: bool | None = None,
     planned: int | None = None,
+    gate_rule: str | None = None,
 ) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
     shown = check_whole(
@@ -57,7 +58,7 @@ def write(
     )
     # A hopeless path is refused before the work.
     target_path(path)
-    made = page(audit, shown, covariates, progress, planned)
+    made = page(audit, shown, covariates, progress, planned, gate_rule)
     return write_text(path, made)
 
 
@@ -67,9 +68,10 @@ def page(
     covariates: Any = (),
     progress: bool | None = False,
     planned: int | None = None,
+    gate_rule: str | None = None,
 ) -> str:
     """Return the report of an audit as one HTML text."""
-    context = Context(audit, pairs, covariates, state(audit, planned))
+    context = Context(audit, pairs, covariates, state(audit, planned, gate_rule))
     bodies = []
     with Progress(progress, unit="section") as bar:
         done = bar("writing the report", len(SECTIONS))

@@ -23,13 +23,13 @@ from mpc_lab.inference.bands import covariance, sup_t_band
 from mpc_lab.inference.estimates import Estimates, effective_items, estimate
 from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.power import floor_variance, mde
-from mpc_lab.inference.verdicts import verdicts
+from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.results.base import AuditBase
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
 from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
-from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode
+from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode, verdict_modes
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import LogFacts
@@ -72,7 +72,9 @@ def judge(
     seed: int,
     correlations: Sequence[Array] | None = None,
 ) -> dict[str, Array]:
-    """Adjust the cells of each mode over groups and rules, and give each its verdict.
+    """Adjust the cells of each rule and mode over its groups, and give each its verdict.
+
+    What-if rules are families of their own: to ask for one changes nothing of the others.
 
     Parameters
     ----------
@@ -94,54 +96,100 @@ def judge(
         name: np.empty((n_rules, n_modes, n_groups), dtype=bool if name == "ci_cut" else float)
         for name in names
     }
-    for mode in range(n_modes):
+    for rule, mode in np.ndindex(n_rules, n_modes):
+        here = slice(rule * n_groups, (rule + 1) * n_groups)
         found = adjust(
-            stacked["p_value"][:, mode].ravel(),
-            stacked["estimate"][:, mode].ravel(),
-            stacked["std_error"][:, mode].ravel(),
-            stacked["dof"][:, mode].ravel(),
+            stacked["p_value"][rule, mode],
+            stacked["estimate"][rule, mode],
+            stacked["std_error"][rule, mode],
+            stacked["dof"][rule, mode],
             method=method,
             level=level,
-            correlation=None if correlations is None else correlations[mode],
+            correlation=None if correlations is None else correlations[mode][here, here],
             seed=seed,
         )
         for name in names:
-            cells[name][:, mode] = getattr(found, name).reshape(n_rules, n_groups)
-    return cells | bracketed(modes, cells, stacked["reason"], tolerance)
+            cells[name][rule, mode] = getattr(found, name)
+    judged = bracketed(modes, cells, stacked["reason"], tolerance)
+    by_mode = [
+        bracket_p(_sides(cells["p_adjusted"], rows), _sides(stacked["estimate"], rows))
+        for rows in _verdict_rows(modes)
+    ]
+    return cells | judged | {"bracket_p_adjusted": np.stack(by_mode, axis=1)}
 
 
 def bracketed(
     modes: Sequence[Mode], cells: dict[str, Array], why: Array, tolerance: float | None
 ) -> dict[str, Array]:
-    """Judge each mode with its bracket, or let it carry the verdict of the mode that judges it."""
-    names = [mode.name for mode in modes]
+    """Judge each cell by the bracket of the modes that its verdict rests on.
 
-    def of(mode: int, bracket: int) -> tuple[Array, Array]:
-        low, high, cut = (cells[name] for name in ("ci_low_adjusted", "ci_high_adjusted", "ci_cut"))
-        verdict, reason = verdicts(
-            low[:, mode],
-            high[:, mode],
-            low[:, bracket],
-            high[:, bracket],
-            cut=cut[:, mode],
-            mirrored_cut=cut[:, bracket],
-            tolerance=tolerance,
-        )
-        return verdict, np.where(verdict == NOT_ESTIMABLE, why[:, mode], reason)
-
-    judges = [names.index(mode.judged_by or mode.name) for mode in modes]
-    own = {k: of(k, names.index(modes[k].bracket or names[k])) for k in sorted(set(judges))}
-    by_mode = [own[k] for k in judges]
-    return {
-        "verdict": np.stack([verdict for verdict, _ in by_mode], axis=1),
-        "verdict_reason": np.stack([reason for _, reason in by_mode], axis=1),
+    Parameters
+    ----------
+    modes : sequence of Mode
+        All that the verdicts of each other rest on.
+    cells : dict of str to array (rule, mode, group)
+        ``ci_low_adjusted``, ``ci_high_adjusted``, ``ci_cut``.
+    why : array of str (rule, mode, group)
+        Why a cell is not estimable.
+    tolerance : float, optional
+    """
+    low, high, cut = (cells[name] for name in ("ci_low_adjusted", "ci_high_adjusted", "ci_cut"))
+    found: dict[str, list[Array]] = {
+        name: [] for name in ("verdict", "verdict_reason", "bracket_low", "bracket_high")
     }
+    for mode, rows in enumerate(_verdict_rows(modes)):
+        sides = [Interval(low[:, row], high[:, row], cut[:, row]) for row in rows]
+        hull = bracket(sides)
+        verdict, reason = verdicts(sides, tolerance=tolerance)
+        absent = _why_not(modes, why, mode, rows)
+        found["verdict"].append(verdict)
+        found["verdict_reason"].append(np.where(verdict == NOT_ESTIMABLE, absent, reason))
+        found["bracket_low"].append(hull.low)
+        found["bracket_high"].append(hull.high)
+    return {name: np.stack(by_mode, axis=1) for name, by_mode in found.items()}
+
+
+def _verdict_rows(modes: Sequence[Mode]) -> list[list[int]]:
+    """Return, for each mode, where the modes are that its verdict rests on."""
+    names = [mode.name for mode in modes]
+    return [[names.index(name) for name in verdict_modes(mode.name)] for mode in modes]
+
+
+def _sides(cells: Array, rows: Sequence[int]) -> list[Array]:
+    return [cells[:, row] for row in rows]
+
+
+def _why_not(modes: Sequence[Mode], why: Array, mode: int, rows: Sequence[int]) -> Array:
+    """Return why a cell is not estimable: for its own reason first, else for the other side's."""
+    reason = why[:, mode]
+    for row in rows:
+        named = np.char.add(f"{modes[row].name}: ", why[:, row])
+        reason = np.where((reason == "") & (why[:, row] != ""), named, reason)
+    return np.asarray(reason)
 
 
 def family_size(by_rule: Sequence[Estimates]) -> Array:
-    """Return how many cells of each mode are estimable."""
+    """Return how many cells of each rule and mode are estimable, at least 1: array (rule, mode)."""
     estimable = np.stack([found.estimable[..., 0] for found in by_rule])
-    return np.asarray(estimable.sum(axis=(0, 2)))
+    return np.asarray(np.maximum(1, estimable.sum(axis=2)))
+
+
+def weakest_sides(modes: Sequence[Mode], size: Array, *along: Array) -> list[Array]:
+    """Return the largest size among the sides of each verdict, and what goes along with it.
+
+    Arrays (rule, mode, group); NaN where a side is not estimable.
+    """
+    found = []
+    for rows in _verdict_rows(modes):
+        # argmax takes a NaN for the largest.
+        at = np.argmax(size[:, rows], axis=1)[:, None]
+        found.append([np.take_along_axis(cells[:, rows], at, axis=1) for cells in (size, *along)])
+    return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
+
+
+def count_sides(modes: Sequence[Mode]) -> Array:
+    """Return on how many intervals the verdict of each mode rests: array (1, mode, 1)."""
+    return np.array([len(rows) for rows in _verdict_rows(modes)])[None, :, None]
 
 
 def headline(
@@ -212,14 +260,16 @@ def _exploratory(plan: Plan, primary: Primary) -> Array:
 
 
 def _power_cells(plan: Plan, found: Sequence[Estimates]) -> dict[str, Array]:
-    std_error = np.stack([estimates.std_error[..., 0] for estimates in found])
-    dof = np.stack([estimates.dof[..., 0] for estimates in found])
-    adjusted = np.empty_like(std_error)
-    for mode, size in enumerate(family_size(found)):
-        adjusted[:, mode] = mde(
-            std_error[:, mode], dof[:, mode], level=plan.level, tests=max(1, int(size))
-        )
-    cells = {"mde": mde(std_error, dof, level=plan.level), "mde_adjusted": adjusted}
+    std_error, dof = (
+        np.stack([getattr(estimates, name)[..., 0] for estimates in found])
+        for name in ("std_error", "dof")
+    )
+    error, freedom = weakest_sides(plan.swept_modes, std_error, dof)
+    how: dict[str, Any] = {"level": plan.level, "sides": count_sides(plan.swept_modes)}
+    cells = {
+        "mde": mde(error, freedom, **how),
+        "mde_adjusted": mde(error, freedom, tests=family_size(found)[..., None], **how),
+    }
     cells["variance_from"] = np.stack([estimates.variance_from[..., 0] for estimates in found])
     if "item" in found[0].variance_by:
         cells["share_items"] = np.stack([_share_items(estimates)[..., 0] for estimates in found])
@@ -438,6 +488,8 @@ def attributes(plan: Plan, facts: LogFacts) -> dict[str, int | float | str]:
         "n_units": facts.n_units,
         "n_items": facts.n_items,
         "n_dropped": facts.dropped,
+        "outcome_low": facts.outcome_range[0],
+        "outcome_high": facts.outcome_range[1],
     }
 
 
@@ -445,7 +497,7 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
     """Return the attributes that say how an audit was made."""
     family = {
         "adjust": plan.adjust,
-        "over": "the estimable groups × scoring rules of one pairing mode",
+        "over": "the estimable groups of one scoring rule and one pairing mode",
         "groups": plan.groups,
         "scoring_rules": plan.rule_labels,
     }

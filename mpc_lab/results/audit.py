@@ -165,13 +165,15 @@ class Audit(Questions):
         *,
         anytime: bool = False,
         planned: int = 1000,
+        scoring_rule: str | None = None,
     ) -> None:
         """Raise :class:`mpc_lab.AuditFailed` where a group lies outside the tolerance.
 
-        With a tolerance, the audit passes if every adjusted interval lies inside ± the tolerance,
-        and fails if one lies wholly outside it with a direction verdict; otherwise it is
-        inconclusive. Without a tolerance it fails on any direction verdict, is inconclusive where
-        no group could be estimated, and else passes.
+        With a tolerance, the audit passes if every bracket lies inside ± the tolerance, and fails
+        if one lies wholly outside it with a direction verdict; otherwise it is inconclusive.
+        Without a tolerance it fails on any direction verdict, is inconclusive where no group could
+        be estimated, and else passes. One scoring rule and the first pairing mode asked for decide;
+        what-if rules and further modes do not.
 
         Parameters
         ----------
@@ -185,6 +187,9 @@ class Audit(Questions):
             level says. Needs a number as threshold, fixed before the first run.
         planned : int
             The number of queries at which those intervals should be tightest.
+        scoring_rule : str, optional
+            The rule to decide by; by default the one of ``primary``, else ``baseline``, or the
+            first of an audit without it.
 
         Returns
         -------
@@ -203,7 +208,7 @@ class Audit(Questions):
         ('1', '2')
         """
         sequence = planned if check_flag("anytime", anytime) else None
-        _gate.check(self, tolerance, level, inconclusive, sequence)
+        _gate.check(self, tolerance, level, inconclusive, sequence, scoring_rule)
 
     def save(
         self,
@@ -254,6 +259,7 @@ class Audit(Questions):
         progress: bool | None = None,
         *,
         planned: int | None = None,
+        gate_rule: str | None = None,
     ) -> Path:
         """Write one self-contained page, which needs no network and can be printed.
 
@@ -277,6 +283,8 @@ class Audit(Questions):
         planned : int, optional
             Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
+        gate_rule : str, optional
+            The scoring rule that this gate goes by, as of :meth:`check`.
 
         Returns
         -------
@@ -295,9 +303,11 @@ class Audit(Questions):
         """
         from mpc_lab.report import write
 
-        return write(self, path, pairs, covariates, progress, planned)
+        return write(self, path, pairs, covariates, progress, planned, gate_rule)
 
-    def to_json(self, curve: bool = True, *, planned: int | None = None) -> str:
+    def to_json(
+        self, curve: bool = True, *, planned: int | None = None, gate_rule: str | None = None
+    ) -> str:
         """Return the numbers of the audit as one JSON text.
 
         ``mpc_lab.report.schema()`` is the JSON Schema that it keeps to.
@@ -309,6 +319,8 @@ class Audit(Questions):
         planned : int, optional
             Decide ``gate`` by :meth:`confidence_sequence`, tightest at so many queries, as
             :meth:`check` does with ``anytime=True``. The cells stay as they are.
+        gate_rule : str, optional
+            The scoring rule that ``gate`` goes by, as of :meth:`check`.
 
         Returns
         -------
@@ -324,9 +336,9 @@ class Audit(Questions):
         """
         from mpc_lab.report import to_json
 
-        return to_json(self, check_flag("curve", curve), planned)
+        return to_json(self, check_flag("curve", curve), planned, gate_rule)
 
-    def model_card(self, *, planned: int | None = None) -> str:
+    def model_card(self, *, planned: int | None = None, gate_rule: str | None = None) -> str:
         """Return a section for a model card, in Markdown.
 
         Parameters
@@ -334,6 +346,8 @@ class Audit(Questions):
         planned : int, optional
             Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
+        gate_rule : str, optional
+            The scoring rule that this gate goes by, as of :meth:`check`.
 
         Returns
         -------
@@ -348,7 +362,7 @@ class Audit(Questions):
         """
         from mpc_lab.report import model_card
 
-        return model_card(self, planned)
+        return model_card(self, planned, gate_rule)
 
     def explore(self, **start: Any) -> Any:
         """Explore the audit in a notebook: sliders, charts and the pairs themselves.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
 from mpc_lab.results.assemble import bracketed, headline_moments, infer, judge, mode_rows
-from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.base import AuditBase, check_label, settings
+from mpc_lab.results.primary import declared
 from mpc_lab.results.questions.sequence import intervals
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
@@ -36,6 +37,8 @@ class Decision:
         The groups that fail, and those that are neither inside nor outside.
     tolerance : float or None
         What it was decided by.
+    scoring_rule, pairing_mode : str
+        The cells that decide; others are shown and do not.
     planned : int or None
         Where it was decided by a confidence sequence, the queries at which that is tightest.
     """
@@ -44,6 +47,8 @@ class Decision:
     failed: tuple[str, ...]
     undecided: tuple[str, ...]
     tolerance: float | None
+    scoring_rule: str
+    pairing_mode: str
     planned: int | None = None
 
 
@@ -53,30 +58,33 @@ def check(
     level: float | None,
     inconclusive: str,
     planned: int | None = None,
+    scoring_rule: str | None = None,
 ) -> None:
     """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
     if not isinstance(inconclusive, str) or inconclusive not in _ANSWERS:
         raise MpcError(f"inconclusive must be 'warn', 'raise' or 'pass'; got {inconclusive!r}.")
-    found = decide(audit, tolerance, level, planned)
+    found = decide(audit, tolerance, level, planned, scoring_rule)
+    message = explain(audit, found)
     if found.answer == 1:
-        raise AuditFailed(explain(audit, found), found.failed)
-    if found.answer == 2 and inconclusive != "pass":
-        message = explain(audit, found)
-        if inconclusive == "raise":
-            raise AuditFailed(message, found.undecided)
+        raise AuditFailed(message, found.failed)
+    if found.answer == 2 and inconclusive == "raise":
+        raise AuditFailed(message, found.undecided)
+    if found.answer == 2 and inconclusive == "warn":
         warnings.warn(message, InconclusiveAudit, stacklevel=3)
+    elif _other_rules(audit):
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def explain(audit: AuditBase, found: Decision) -> str:
     """Return a decision in one sentence, which says where it rests on a confidence sequence."""
-    said = f"audit {_said(audit, found)}"
+    said = f"audit {_said(found)}"
     if found.answer == 2:
         what = "why" if found.tolerance is None else "what is missing"
         said += f"; audit.summary() says {what}"
-    return f"{_basis(found)} {said}."
+    return f"{_basis(found)} {said}.{_other_rules(audit)}"
 
 
-def state(audit: AuditBase, planned: int | None) -> str:
+def state(audit: AuditBase, planned: int | None, scoring_rule: str | None = None) -> str:
     """Return what a document says of a gate beside its verdicts.
 
     Parameters
@@ -84,12 +92,25 @@ def state(audit: AuditBase, planned: int | None) -> str:
     audit : Audit
     planned : int, optional
         As of :func:`decide`; for None the text is empty, for then the verdicts say it all.
+    scoring_rule : str, optional
+        As of :func:`decide`.
     """
     if planned is None:
         return ""
-    found = decide(audit, planned=planned)
+    found = decide(audit, planned=planned, scoring_rule=scoring_rule)
     does = ("passes", "fails", "does not decide")[found.answer]
-    return f"The gate {does}. {_basis(found)} audit {_said(audit, found)}."
+    return f"The gate {does}. {_basis(found)} audit {_said(found)}.{_other_rules(audit)}"
+
+
+def _other_rules(audit: AuditBase) -> str:
+    """Say where a gate goes by other rules than the verdicts of a file."""
+    rules = settings(audit).get("rules")
+    if rules is None:
+        return ""
+    return (
+        f" The gate goes by the rules of today, the verdicts of this file by those of {rules}, so "
+        "the two may differ."
+    )
 
 
 def _basis(found: Decision) -> str:
@@ -102,19 +123,20 @@ def _basis(found: Decision) -> str:
     )
 
 
-def _said(audit: AuditBase, found: Decision) -> str:
+def _said(found: Decision) -> str:
+    where = "" if found.scoring_rule == "baseline" else f", under rule {quoted(found.scoring_rule)}"
     if found.answer == 1:
         named = listing([quoted(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
-        return f"found {what}: {named}{_where(audit)}"
+        return f"found {what}: {named}{where}"
     if found.answer == 2 and found.tolerance is None:
         return "could estimate no group, so it says nothing"
     if found.answer == 2:
         named = listing([quoted(group) for group in found.undecided])
-        return f"cannot tell whether the gap is within the tolerance: {named}{_where(audit)}"
+        return f"cannot tell whether the gap is within the tolerance: {named}{where}"
     if found.tolerance is None:
-        return "found no gap, which is not evidence that there is none"
-    return f"found every gap within the tolerance of {found.tolerance:g}{_where(audit)}"
+        return f"found no gap{where}, which is not evidence that there is none"
+    return f"found every gap within the tolerance of {found.tolerance:g}{where}"
 
 
 def decide(
@@ -122,8 +144,12 @@ def decide(
     tolerance: float | None = None,
     level: float | None = None,
     planned: int | None = None,
+    scoring_rule: str | None = None,
 ) -> Decision:
     """Return the gate's answer, the groups that fail it, and those that it cannot decide.
+
+    It goes by one scoring rule and one pairing mode, the one declared before the run or else the
+    first that was asked for: what-if rules and further modes are shown and do not decide.
 
     Parameters
     ----------
@@ -133,6 +159,9 @@ def decide(
     planned : int, optional
         Decide by the confidence sequence of :meth:`mpc_lab.Audit.confidence_sequence`, tightest
         at so many queries, so that the gate may be asked again and again as a log grows.
+    scoring_rule : str, optional
+        By default the one declared before the run, else ``baseline``, or the first rule of an
+        audit without it.
     """
     options = settings(audit)
     tolerance = own_tolerance(audit, tolerance)
@@ -143,19 +172,29 @@ def decide(
         cells = _judged(audit, level, tolerance)
     else:
         cells = _judged_anytime(audit, level, tolerance, planned)
-    rows = mode_rows(audit)
-    verdict, low, high, cut = (
-        cells[name][:, rows]
-        for name in ("verdict", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
-    )
-    answer = gate(verdict, low, high, cut=cut, tolerance=tolerance)
+    rule, mode = _deciding(audit, scoring_rule)
+    rules, modes = (audit.headline[dim].values.tolist() for dim in ("scoring_rule", "pairing_mode"))
+    at = rules.index(rule), mode_rows(audit)[modes.index(mode)]
+    verdict, low, high = (cells[name][at] for name in ("verdict", "bracket_low", "bracket_high"))
+    answer = gate(verdict, low, high, tolerance=tolerance)
     if answer == 0 and (verdict == NOT_ESTIMABLE).all():
         # Where nothing could be looked at, "nothing found" would let a broken log pass.
         answer = 2
-    fails = np.asarray(outside(verdict, low, high, cut=cut, tolerance=tolerance).any(axis=(0, 1)))
-    open_ = np.asarray(~fails & (verdict != WITHIN).any(axis=(0, 1)))
+    fails = outside(verdict, low, high, tolerance=tolerance)
+    failed, undecided = _named(audit, fails), _named(audit, ~fails & (verdict != WITHIN))
     looks = None if planned is None else int(planned)
-    return Decision(answer, _named(audit, fails), _named(audit, open_), tolerance, looks)
+    return Decision(answer, failed, undecided, tolerance, rule, mode, looks)
+
+
+def _deciding(audit: AuditBase, scoring_rule: str | None) -> tuple[str, str]:
+    """Return the rule and the mode that a gate goes by."""
+    rules, modes = (audit.headline[dim].values.tolist() for dim in ("scoring_rule", "pairing_mode"))
+    primary = declared(settings(audit))
+    rule, mode = primary.cell if primary else ("baseline", str(modes[0]))
+    if scoring_rule is not None:
+        check_label("scoring rule", scoring_rule, rules)
+        return scoring_rule, mode
+    return rule if rule in rules else str(rules[0]), mode
 
 
 def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str, Any]:
@@ -189,12 +228,6 @@ def _judged_anytime(
 def own_tolerance(audit: AuditBase, tolerance: float | None) -> float | None:
     """Return the tolerance that was given, or the audit's own."""
     return settings(audit).get("tolerance") if tolerance is None else tolerance
-
-
-def _where(audit: AuditBase) -> str:
-    """Say that other scoring rules count too, where there are any."""
-    rules = audit.headline["scoring_rule"].values.tolist()
-    return "" if rules == ["baseline"] else f", over the rules {listing(list(map(quoted, rules)))}"
 
 
 def _named(audit: AuditBase, chosen: NDArray[np.bool_]) -> tuple[str, ...]:

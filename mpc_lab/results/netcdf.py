@@ -67,6 +67,11 @@ _LINKS: Final = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to ano
 # In a file a text of any length is its length, and where in the file it lies.
 _TEXT_IN_FILE: Final = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 _SPARE = 1 << 26
+_BRACKET_OF_0_1: Final = {
+    "bracket_low": "ci_low_adjusted",
+    "bracket_high": "ci_high_adjusted",
+    "bracket_p_adjusted": "p_adjusted",
+}
 
 
 def write_parts(file: h5py.File, parts: Mapping[str, xr.Dataset]) -> None:
@@ -317,7 +322,22 @@ def read_old_parts(data: bytes, name: str) -> dict[str, xr.Dataset]:
         _check_size(tree, data, name)
         tree.load()
         parts = {part: _restore(part, child.to_dataset()) for part, child in tree.children.items()}
-        return {"/": xr.Dataset(attrs=clean_attrs(tree.attrs)), **parts}
+        if "headline" in parts:
+            parts["headline"] = _with_own_brackets(parts["headline"])
+        # Its verdicts stay as they are: this says by which rules they were given.
+        attrs = {**clean_attrs(tree.attrs), "rules": "0.1"}
+        return {"/": xr.Dataset(attrs=attrs), **parts}
+
+
+def _with_own_brackets(headline: xr.Dataset) -> xr.Dataset:
+    """Add the variables of a bracket: verdicts of 0.1 rested on the mode's own interval and p."""
+    found = dict(headline.data_vars)
+    for name, own in _BRACKET_OF_0_1.items():
+        if own in found:
+            found[name] = found[own].copy()
+            found[name].attrs = noted(SCHEMAS["headline"][name])
+    ordered = {name: found.pop(name).variable for name in SCHEMAS["headline"] if name in found}
+    return xr.Dataset(ordered | found, headline.coords, headline.attrs)
 
 
 def _check_size(tree: xr.DataTree, data: bytes, name: str) -> None:

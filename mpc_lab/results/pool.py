@@ -34,7 +34,7 @@ from mpc_lab.results.pooling import (
     with_items,
 )
 from mpc_lab.results.primary import declared
-from mpc_lab.vocabulary import MODES, VARIANCES, swept_modes
+from mpc_lab.vocabulary import VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
@@ -152,9 +152,10 @@ def _check_ids(audits: list[Audit]) -> bool:
 
 
 def _common_modes(audits: list[Audit]) -> tuple[str, ...]:
+    # The first one asked for decides a gate, so the order of the first audit is kept.
     modes = [
         mode
-        for mode in MODES
+        for mode in audits[0].headline["pairing_mode"].values.tolist()
         if all(mode in audit.headline["pairing_mode"].values for audit in audits)
     ]
     if not modes:
@@ -354,6 +355,9 @@ def _attributes(
         name: first[name] for name in ("versions", "columns", "alpha", "in_sample") if name in first
     }
     attrs |= {name: int(sum(int(audit.attrs[name]) for audit in audits)) for name in added}
+    for name, widest in (("outcome_low", min), ("outcome_high", max)):
+        if all(name in audit.attrs for audit in audits):
+            attrs[name] = widest(float(audit.attrs[name]) for audit in audits)
     return attrs | {
         **assemble.plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),

@@ -60,6 +60,15 @@ HEADLINE: dict[str, Variable] = {
     "ci_low_adjusted": Variable(HEADLINE_DIMS, "f", "lower end, adjusted interval", "outcome"),
     "ci_high_adjusted": Variable(HEADLINE_DIMS, "f", "upper end, adjusted interval", "outcome"),
     "ci_cut": Variable(HEADLINE_DIMS, "b", "whether the adjusted interval was cut at 0", "1"),
+    "bracket_low": Variable(
+        HEADLINE_DIMS, "f", "lower end of the bracket that the verdict rests on", "outcome"
+    ),
+    "bracket_high": Variable(
+        HEADLINE_DIMS, "f", "upper end of the bracket that the verdict rests on", "outcome"
+    ),
+    "bracket_p_adjusted": Variable(
+        HEADLINE_DIMS, "f", "adjusted p-value of the bracket, which goes with the verdict", "1"
+    ),
     "verdict": Variable(HEADLINE_DIMS, "U", "what the cell shows", ""),
     "verdict_reason": Variable(HEADLINE_DIMS, "U", "why there is no direction; else empty", ""),
     "tie_inflation": Variable(HEADLINE_DIMS, "f", "pairs found / pairs asked for", "1"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
@@ -24,6 +25,7 @@ from mpc_lab.vocabulary import (
     VARIANCES,
     VERDICTS,
     WITHIN,
+    verdict_modes,
 )
 
 if TYPE_CHECKING:
@@ -36,24 +38,32 @@ _COARSE = 1.25
 _FEW_CLUSTERS = 20
 _POWER = 0.8
 
-_COVERS = "the interval covers 0: no evidence of a gap, which is not evidence that there is none"
-_BRACKET = (
-    "worse than the items ranked just above them but not clearly worse than those just below, "
-    "which a ranking without bias shows too"
-)
+_COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
+_REASONS = {
+    "bracket": (
+        "beside the items just above and those just below they are not on the same side of 0, "
+        "which a ranking without bias shows too"
+    ),
+    "scores run against outcomes": (
+        "better than the items ranked just above them and worse than those just below; the score "
+        "may be upside down, such as a distance or a rank"
+    ),
+}
 _NOT_ESTIMABLE = {
     "no pairs": "no pairs within the threshold",
     "nothing to pair": "no query has items both inside the group and outside it",
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
+    TOO_FEW_CLUSTERS: f"pairs from fewer than {FEWEST_CLUSTERS} effective queries or items",
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
 _FIELDS = {
     "verdict": "verdict",
     "reason": "verdict_reason",
     "estimate": "estimate",
-    "low": "ci_low_adjusted",
-    "high": "ci_high_adjusted",
-    "cut": "ci_cut",
+    "std_error": "std_error",
+    "low": "bracket_low",
+    "high": "bracket_high",
+    "p": "bracket_p_adjusted",
     "pairs": "n_pairs",
     "queries": "n_queries",
     "effective": "n_effective",
@@ -64,15 +74,16 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One group under one rule and mode. The interval is the adjusted one, as the verdict is."""
+    """One group under one rule and mode. Interval and p are those that the verdict rests on."""
 
     group: str
     verdict: str
     reason: str
     estimate: float
+    std_error: float
     low: float
     high: float
-    cut: bool
+    p: float
     pairs: int
     queries: int
     effective: float
@@ -102,11 +113,10 @@ class Slice:
 
 
 def slices(audit: Audit) -> list[Slice]:
-    """Return the slices of an audit: what was declared, then ``baseline`` and ``matched``."""
+    """Return the slices of an audit: what was declared, then ``baseline`` and the first mode."""
     rules = audit.headline["scoring_rule"].values.tolist()
     modes = audit.headline["pairing_mode"].values.tolist()
     rules = sorted(rules, key=lambda rule: rule != "baseline")
-    modes = sorted(modes, key=list(MODES).index)
     cells = [(rule, mode) for mode in modes for rule in rules]
     primary = declared(settings(audit))
     if primary is None:
@@ -127,10 +137,16 @@ def interval_range(cells: Iterable[Cell]) -> tuple[float, float]:
     return (low, high) if high > low else (-1.0, 1.0)
 
 
-def family_size(part: Slice, all_slices: list[Slice]) -> int:
-    """Return how many estimable cells share the pairing mode of a slice."""
-    same = (other for other in all_slices if other.mode == part.mode)
-    return sum(cell.verdict != NOT_ESTIMABLE for other in same for cell in other.cells)
+def family_size(part: Slice) -> int:
+    """Return how many groups of a slice are estimable: they are adjusted together."""
+    return sum(math.isfinite(cell.std_error) for cell in part.cells)
+
+
+def interval_word(mode: str, options: dict[str, Any]) -> str:
+    """Return what the interval is called that a verdict rests on."""
+    # Verdicts of 0.1 rested on the mode's own interval.
+    several = len(verdict_modes(mode)) > 1 and not options.get("rules")
+    return "bracket" if several else "interval"
 
 
 def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
@@ -176,11 +192,7 @@ def reading(audit: Audit) -> Reading:
     return Reading(
         findings=list(_findings(first, options)),
         others=[*_others(first, options), *_needed(audit, first, options)],
-        compared=[
-            *_declared(options),
-            _compared(first, options),
-            _inference(first, parts, options),
-        ],
+        compared=[*_declared(options), _compared(first, options), _inference(first, options)],
         more=list(_more(parts)),
         cautions=list(_cautions(parts, options)),
     )
@@ -205,7 +217,7 @@ def _findings(part: Slice, options: dict[str, Any]) -> Iterator[str]:
     judge = MODES[part.mode].judged_by
     if judge and flagged:
         yield (
-            f"The verdicts are those of the {judge} pairs; the numbers are of the {part.mode} ones."
+            f"The verdicts are those of the {judge} pairs; the gaps are of the {part.mode} ones."
         )
 
 
@@ -221,21 +233,24 @@ def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     better = "better" if cell.estimate > 0 else "worse"
     size = number(abs(cell.estimate), places)
     low, high = number(cell.low, places), number(cell.high, places)
-    interval = f"{percent(options.get('level', 0.95))} interval {low} to {high}"
+    word = interval_word(mode, options)
+    interval = f"{percent(options.get('level', 0.95))} {word} {low} to {high}"
     gap = f"gap -{size}, " if cell.estimate < 0 else ""
     start = f"Group {quoted(cell.group)} is {cell.verdict}"
     numbers = f"its items do {size} {better} than {MODES[mode].against} ({gap}{interval})"
-    return f"{start}: {numbers}{_tail(cell, mode)}."
+    return f"{start}: {numbers}{_tail(cell, mode, options)}."
 
 
-def _tail(cell: Cell, mode: str) -> str:
-    bracket = MODES[mode].bracket
-    if cell.verdict == OVERVALUED and bracket:
-        return f", and worse than {MODES[bracket].those} too"
+def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     if cell.reason == "interval covers 0":
-        return f"; {_COVERS}"
-    if cell.reason == "bracket":
-        return f"; this is 'bracket': {_BRACKET}"
+        return f"; the {interval_word(mode, options)} {_COVERS}"
+    if cell.reason in _REASONS:
+        return f"; this is '{cell.reason}': {_REASONS[cell.reason]}"
+    # By the rules of 0.1 a group was undervalued by its matched pairs alone.
+    rests_on = DIRECTIONS if not options.get("rules") else (OVERVALUED,)
+    others = [MODES[name].those for name in verdict_modes(mode) if name != mode]
+    if cell.verdict in rests_on and others:
+        return f", and {'worse' if cell.verdict == OVERVALUED else 'better'} than {others[0]} too"
     return ""
 
 
@@ -290,10 +305,11 @@ def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
     for cell in part.having(INCONCLUSIVE):
         reasons.setdefault(cell.reason, []).append(cell)
     for reason, cells in reasons.items():
-        if reason == "bracket":
-            yield f"Inconclusive ('bracket'), {_names(cells)}: {_BRACKET}."
+        if reason in _REASONS:
+            yield f"Inconclusive ('{reason}'), {_names(cells)}: {_REASONS[reason]}."
         elif reason == "interval covers 0":
-            yield f"Inconclusive, {_names(cells)}; {_COVERS}."
+            word = interval_word(part.mode, options)
+            yield f"Inconclusive, {_names(cells)}; the {word} {_COVERS}."
         else:
             yield f"Inconclusive{f' ({reason})' if reason else ''}, {_names(cells)}."
 
@@ -303,8 +319,10 @@ def why_not(cell: Cell) -> str:
     if cell.pairs == 0:
         # A quantile of no gaps is no number; a threshold that was given as one is.
         return _NOT_ESTIMABLE["nothing to pair" if math.isnan(cell.epsilon) else "no pairs"]
-    known = cell.reason or ("effective clusters below 2" if cell.effective < 2 else "")
-    return _NOT_ESTIMABLE.get(known, known or "no variance to measure")
+    known = cell.reason or (TOO_FEW_CLUSTERS if cell.effective < FEWEST_CLUSTERS else "")
+    side, found, reason = known.rpartition(": ")
+    said = _NOT_ESTIMABLE.get(reason, reason or "no variance to measure")
+    return f"the {side} pairs, which the verdict needs too, have {said}" if found else said
 
 
 def _names(cells: list[Cell]) -> str:
@@ -329,14 +347,16 @@ def _compared(part: Slice, options: dict[str, Any]) -> str:
     )
 
 
-def _inference(part: Slice, parts: list[Slice], options: dict[str, Any]) -> str:
+def _inference(part: Slice, options: dict[str, Any]) -> str:
     cluster, adjust = str(options.get("cluster", "")), str(options.get("adjust", ""))
     clustered = f", clustered {VARIANCES[cluster].clustered}" if cluster in VARIANCES else ""
-    size = family_size(part, parts)
+    size = family_size(part)
     if adjust == "none":
-        adjusted = ", not adjusted for the number of groups and rules"
+        adjusted = ", not adjusted for the number of groups"
+    elif options.get("rules"):
+        adjusted = f", adjusted over all groups and rules (adjust '{adjust}')"
     elif adjust and size > 1:
-        adjusted = f", adjusted over {size:,} cells (adjust '{adjust}')"
+        adjusted = f", adjusted over {size:,} groups (adjust '{adjust}')"
     else:
         adjusted = ""
     rule = "" if part.rule == "baseline" else f" Scores of rule {quoted(part.rule)}."
@@ -381,6 +401,14 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         kind = {"query": "queries", "item": "items"}.get(str(options.get("cluster")))
         named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
         yield f"Caution: few {kind or 'queries or items'} carry the finding: {listing(named, 4)}."
+    span = _outcome_span(options)
+    wide = [(p, c) for p, c in cells if c.high - c.low > span]
+    if wide:
+        named = [_where(p, c, parts) for p, c in wide]
+        yield (
+            f"Caution: the interval is wider than the range of the outcome ({span:.3g}), so it "
+            f"says next to nothing: {listing(named, 4)}."
+        )
     weak = [(p, c) for p, c in cells if c.underpowered]
     if weak:
         named = [_where(p, c, parts) for p, c in weak]
@@ -390,8 +418,13 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         )
     if options.get("assumes"):
         yield f"This pool assumes {options['assumes']}: it was not checked that none occurs twice."
-    if any(cell.cut for _, cell in cells):
+    if any(0.0 in (cell.low, cell.high) for _, cell in cells if cell.verdict in DIRECTIONS):
         yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
+    if options.get("rules"):
+        yield (
+            f"The verdicts are by the rules of {options['rules']}; audit.check() goes by those of "
+            "today."
+        )
     if any(part.rule == "calibrated" for part in parts):
         yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
     if options.get("dyads_once"):
@@ -401,6 +434,11 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         )
     if options.get("n_dropped"):
         yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
+
+
+def _outcome_span(options: dict[str, Any]) -> float:
+    """Return the range of the outcome, without limit where it is not known."""
+    return float(options.get("outcome_high", math.inf)) - float(options.get("outcome_low", 0.0))
 
 
 def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:

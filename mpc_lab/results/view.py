@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab.html import Head, definitions, escape, folded, label, paragraphs, table
 from mpc_lab.results.base import settings
-from mpc_lab.results.summary import Cell, Slice, interval_range, reading, slices, why_not
+from mpc_lab.results.summary import (
+    Cell,
+    Slice,
+    interval_range,
+    interval_word,
+    reading,
+    slices,
+    why_not,
+)
 from mpc_lab.text import decimals, entry, name, percent, plain, with_ends
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
 
@@ -107,7 +115,8 @@ def _table(part: Slice, options: dict[str, Any], at_most: int) -> str:
     scale = Scale.around(shown)
     clusters = "Effective queries" if options.get("cluster") == "query" else "Effective clusters"
     adjusted = "" if options.get("adjust", "none") == "none" else "Adjusted "
-    interval = f"{adjusted}{percent(options.get('level', 0.95))} interval"
+    word = interval_word(part.mode, options)
+    interval = f"{adjusted}{percent(options.get('level', 0.95))} {word}"
     heads = [Head("Group", True), Head("Verdict", True), Head("Gap"), Head(scale.axis())]
     heads += [Head(interval), Head("Pairs"), Head(clusters)]
     more = len(part.cells) - len(shown)

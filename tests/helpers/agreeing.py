@@ -11,7 +11,15 @@ COLUMNS = {"query": "query", "score": "score", "outcome": "outcome"}
 BOOLEANS = ["g0", "g1", "g2"]
 RULES = ["baseline", "boosted", "demoted", mpc.Column("new"), "calibrated"]
 MODES = ["matched", "mirrored", "adjacent"]
-_ENDS = ("estimate", "ci_low", "ci_high", "ci_low_adjusted", "ci_high_adjusted")
+_ENDS = (
+    "estimate",
+    "ci_low",
+    "ci_high",
+    "ci_low_adjusted",
+    "ci_high_adjusted",
+    "bracket_low",
+    "bracket_high",
+)
 
 
 def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame:

@@ -48,6 +48,8 @@ def headline_numbers(shape, seed):
     numbers = cell_numbers(shape, seed)
     numbers |= {"ci_low_adjusted": numbers["ci_low"], "ci_high_adjusted": numbers["ci_high"]}
     numbers |= {"p_adjusted": numbers["p_value"], "ci_cut": np.zeros(shape, bool)}
+    numbers |= {"bracket_low": numbers["ci_low"], "bracket_high": numbers["ci_high"]}
+    numbers["bracket_p_adjusted"] = numbers["p_value"]
     numbers |= {"epsilon": np.full(shape, 0.002), "tie_inflation": np.full(shape, 1.0)}
     numbers["verdict"] = np.full(shape, "inconclusive")
     numbers["verdict_reason"] = np.full(shape, "interval covers 0")
@@ -60,6 +62,7 @@ def cell(estimate, low, high, verdict, reason="", **more):
     """Return the variables of one headline cell."""
     numbers = {"estimate": estimate, "ci_low": low, "ci_high": high, "verdict": verdict}
     numbers |= {"ci_low_adjusted": low, "ci_high_adjusted": high, "verdict_reason": reason}
+    numbers |= {"bracket_low": low, "bracket_high": high}
     return {**numbers, **more}
 
 
@@ -70,6 +73,7 @@ EMPTY = cell(
     "not estimable",
     "no pairs",
     **dict.fromkeys(("std_error", "p_value", "p_adjusted", "n_effective", "dof"), np.nan),
+    bracket_p_adjusted=np.nan,
     **dict.fromkeys(("tie_inflation", "epsilon"), np.nan),
     **dict.fromkeys(("n_pairs", "n_queries", "n_items"), 0),
 )

@@ -248,8 +248,8 @@ def variance_from(found: Sums) -> str:
 
 
 def estimable(found: Sums, cluster: str) -> bool:
-    """Say whether the cell has at least two effective clusters and a variance."""
-    if not found.n_pairs or found.size[cluster] < 2:
+    """Say whether the cell has at least three effective clusters and a variance."""
+    if not found.n_pairs or found.size[cluster] < 3:
         return False
     return used_variance(found, cluster) > 0
 
@@ -269,10 +269,9 @@ class Cell:
     p_value: float = NAN
     n_effective: float = NAN
     dof: float = NAN
-    mde: float = NAN
 
 
-def cell(found: Sums, cluster: str, level: float = 0.95, power: float = 0.8) -> Cell:
+def cell(found: Sums, cluster: str, level: float = 0.95) -> Cell:
     """Return the inference of one cell: t with G − 1 degrees of freedom, G effective."""
     mean = NAN if found.estimate is None else float(found.estimate)
     shown = (found.n_pairs, found.n_queries, found.n_items, mean)
@@ -291,23 +290,34 @@ def cell(found: Sums, cluster: str, level: float = 0.95, power: float = 0.8) -> 
         p_value=2 * t.sf(abs(mean) / se),
         n_effective=g,
         dof=g - 1,
-        mde=half + t.ppf(power) * se,
     )
 
 
-def verdict(own: Cell, other: Cell | None, tolerance: float | None = None) -> tuple[str, str]:
+def verdict(own: Cell, other: Cell, tolerance: float | None = None) -> tuple[str, str]:
     """Return verdict and reason without multiplicity; ``other`` is the mirrored cell.
 
     ``adjacent`` cells pass themselves as ``other``: they use one interval on both sides.
     """
-    if not own.estimable:
+    if not (own.estimable and other.estimable):
         return "not estimable", ""
-    if tolerance is not None and -tolerance <= own.ci_low and own.ci_high <= tolerance:
+    low, high = min(own.ci_low, other.ci_low), max(own.ci_high, other.ci_high)
+    if tolerance is not None and -tolerance <= low and high <= tolerance:
         return "within tolerance", ""
-    if own.ci_low > 0:
+    if low > 0:
         return "undervalued", ""
-    if own.ci_high >= 0:
-        return "inconclusive", "interval covers 0"
-    if other is not None and other.estimable and other.ci_high < 0:
+    if high < 0:
         return "overvalued", ""
-    return "inconclusive", "bracket"
+    if own.ci_low > 0 and other.ci_high < 0:
+        return "inconclusive", "scores run against outcomes"
+    if own.ci_high < 0 or other.ci_low > 0:
+        return "inconclusive", "bracket"
+    return "inconclusive", "interval covers 0"
+
+
+def bracket_mde(sides: list[Cell], level: float = 0.95, power: float = 0.8) -> float:
+    """Return the smallest gap that all sides show together with the given power."""
+    if not all(side.estimable for side in sides):
+        return NAN
+    weakest = max(sides, key=lambda side: side.std_error)
+    t = stats.t(weakest.dof)
+    return (t.ppf(1 - (1 - level) / 2) + t.ppf(power ** (1 / len(sides)))) * weakest.std_error

@@ -76,12 +76,17 @@ def test_equal_differences_have_no_studentised_interval():
 
 
 def test_draws_of_a_single_cluster_are_left_out():
-    counts = np.array([[3.0], [7.0], [11.0]])
+    counts = np.array([[7.0], [7.0], [7.0]])
     sums = counts * np.array([[0.1], [0.7], [-0.3]])
     result = bootstrap(counts, sums, draws=900)
     rng = np.random.default_rng(0)
     several = sum(len(set(rng.integers(3, size=3))) > 1 for _ in range(900))
     assert result.draws_used[0] == several
+
+
+def test_fewer_than_three_effective_clusters_have_no_interval():
+    result = bootstrap(np.array([[3.0], [7.0], [11.0]]), np.array([[1.0], [2.0], [0.0]]), draws=99)
+    assert np.isnan([result.percentile_low, result.studentised_high]).all()
 
 
 def test_studentised_interval_covers_at_its_level():

@@ -156,18 +156,26 @@ def test_families_without_sums_are_nan():
     assert np.isnan(cell.std_error_by["union"])
 
 
-def test_two_equal_queries_are_just_enough():
-    cell = query_only(np.array([1.0, 2.0, 4.0, 5.0]), np.array([0, 0, 1, 1]))
-    assert cell.n_effective == 2
-    assert cell.dof == 1
+@pytest.mark.parametrize("pairs_each", [1, 7, 99])
+def test_three_equal_queries_are_just_enough(pairs_each):
+    query = np.repeat(np.arange(3), pairs_each)
+    cell = query_only(np.arange(3.0 * pairs_each), query)
+    assert cell.n_effective == pytest.approx(3)
+    assert cell.dof == pytest.approx(2)
     assert cell.estimable
 
 
+def test_two_equal_queries_are_too_few():
+    cell = query_only(np.array([1.0, 2.0, 4.0, 5.0]), np.array([0, 0, 1, 1]))
+    assert cell.reason == "effective clusters below 3"
+    assert np.isnan([cell.std_error, cell.ci_low, cell.p_value, cell.dof]).all()
+
+
 def test_a_dominating_query_is_not_estimable():
-    cell = query_only(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]))
-    assert cell.reason == "effective clusters below 2"
-    assert cell.n_effective == pytest.approx(9 / 5)
-    assert cell.estimate == pytest.approx(7 / 3)
+    cell = query_only(np.array([1.0, 2.0, 4.0, 5.0]), np.array([0, 0, 1, 2]))
+    assert cell.reason == "effective clusters below 3"
+    assert cell.n_effective == pytest.approx(16 / 6)
+    assert cell.estimate == 3
     assert np.isnan([cell.std_error, cell.ci_low, cell.p_value, cell.dof]).all()
 
 
@@ -177,7 +185,7 @@ def test_equal_differences_are_not_estimable_in_spite_of_rounding(n, center):
     y = np.array([0.1, 0.2, 0.3, 0.4])
     d = np.resize(y[1:] - y[:-1], n)
     for cluster in ("naive", "query"):
-        cell = query_only(d, np.arange(n) % 3, cluster, center)
+        cell = query_only(d, np.arange(n) % 5, cluster, center)
         assert cell.reason == "variance is 0", cluster
 
 
@@ -216,14 +224,14 @@ def test_negative_item_variance_is_not_estimable():
 
 
 def test_cells_of_any_shape_are_estimated_one_by_one():
-    filled = query_only(np.array([1.0, 2.0, 4.0, 3.0]), np.array([0, 0, 1, 2]))
-    naive = Sums(np.array([[4.0, 0.0]]), np.array([[10.0, 0.0]]), np.array([[30.0, 0.0]]))
-    query = Sums(np.array([[6.0, 0.0]]), np.array([[13.0, 0.0]]), np.array([[34.0, 0.0]]))
+    filled = query_only(np.array([1.0, 2.0, 4.0, 3.0, 0.0]), np.array([0, 0, 1, 2, 3]))
+    naive = Sums(np.array([[5.0, 0.0]]), np.array([[10.0, 0.0]]), np.array([[30.0, 0.0]]))
+    query = Sums(np.array([[7.0, 0.0]]), np.array([[13.0, 0.0]]), np.array([[34.0, 0.0]]))
     cells = estimate(
-        np.array([[4, 0]]),
+        np.array([[5, 0]]),
         np.array([0.0]),
         {"naive": naive, "query": query},
-        clusters=np.array([[3, 0]]),
+        clusters=np.array([[4, 0]]),
         cluster="query",
     )
     assert cells.std_error[0, 0] == pytest.approx(float(filled.std_error))

@@ -24,6 +24,7 @@ def test_summary_names_the_gap():
     assert "Dep. Variable:                      d" in text
 
 
-def test_one_query_is_too_few_for_a_clustered_regression():
-    with pytest.raises(MpcError, match="at least 2 queries, got 1"):
-        fit(np.array([1.0, 2.0]), np.array([5, 5]))
+@pytest.mark.parametrize(("queries", "effective"), [([5, 5, 5], "1"), ([5, 5, 6], "1.8")])
+def test_fewer_than_three_effective_queries_are_too_few(queries, effective):
+    with pytest.raises(MpcError, match=f"at least 3 effective queries; got {effective}. Choose"):
+        fit(np.array([1.0, 2.0, 3.0]), np.array(queries))

@@ -122,10 +122,13 @@ def test_pairs_without_items_have_no_item_columns(make_audit):
     assert frame["difference"].tolist() == [1.0]
 
 
-def test_regression_gives_the_mean_difference(crime):
-    fitted = crime.regression("crime")
-    assert fitted.params.iloc[0] == pytest.approx(1.5)
-    assert fitted.nobs == 2
+def test_regression_gives_the_mean_difference(make_audit):
+    log = {"q": [1, 1, 2, 2, 3, 3], "s": [0.5] * 6, "g": ["a", ""] * 3}
+    log["y"] = [1.0, 0.0, 3.0, 0.0, 2.0, 1.0]
+    ranking = mpc.Ranking(log, query="q", score="s", outcome="y", group="g")
+    fitted = make_audit(("a",), ranking=ranking).regression("a")
+    assert fitted.params.iloc[0] == pytest.approx(5 / 3)
+    assert fitted.nobs == 3
 
 
 def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch):

@@ -5,6 +5,8 @@ import pytest
 import scipy.stats
 
 import mpc_lab as mpc
+from mpc_lab.inference.power import mde
+from mpc_lab.results.gate import decide
 from simulated import shared_catalogue
 
 
@@ -68,16 +70,18 @@ def test_power_is_what_the_headline_says(audit):
 
 @pytest.mark.parametrize("effect", [0.01, 0.02, 0.05])
 def test_adjusted_queries_are_enough_at_the_level_of_the_family_and_one_fewer_is_not(audit, effect):
-    cells = audit.headline.sel(scoring_rule="baseline", pairing_mode="matched")
+    sides = mpc.audit(audit.ranking, pairing_modes=("matched", "mirrored"), progress=False)
+    cells = sides.headline.sel(scoring_rule="baseline").transpose("pairing_mode", "group", ...)
     needed = audit.power(effect)["queries_needed_adjusted"].values[:, 0, 0]
     variance, dof = cells["std_error_by"].sel(variance="query").values ** 2, cells["dof"].values
     # std_error_by has the factor Q/(Q - 1) that the definition of V_query has not.
     with_pair = cells["n_queries"].values
     total = variance * (with_pair - 1) / with_pair * audit.ranking.n_queries
     a = 0.05 / len(audit.groups)
-    times = scipy.stats.t.ppf(1 - a / 2, dof) + scipy.stats.t.ppf(0.8, dof)
+    # Both sides of the bracket have to find it.
+    times = scipy.stats.t.ppf(1 - a / 2, dof) + scipy.stats.t.ppf(np.sqrt(0.8), dof)
     assert (times * np.sqrt(total / needed) <= effect).all()
-    assert (times * np.sqrt(total / (needed - 1)) > effect).all()
+    assert (times * np.sqrt(total / (needed - 1)) > effect).any(axis=0).all()
 
 
 def test_adjusted_queries_are_those_of_one_cell_where_the_family_is_one_cell():
@@ -108,10 +112,62 @@ def test_twice_the_effect_needs_a_quarter_of_the_queries(audit):
     assert np.allclose(once / twice, 4, rtol=0.01)
 
 
+def test_a_bracket_needs_both_sides_to_be_found(audit):
+    own = mde(audit.headline["std_error"].values, audit.headline["dof"].values)
+    both = mde(audit.headline["std_error"].values, audit.headline["dof"].values, sides=2)
+    assert (audit.headline["mde"].values >= both).all()
+    assert (both > own).all()
+
+
 def test_a_gap_that_cannot_be_found_with_the_power_asked_for_is_said():
     ranking = mpc.datasets.synthetic(queries=500)
     audit = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False)
     assert "no threshold has the power that was asked for" in audit.summary()
+
+
+@pytest.fixture(scope="module")
+def several():
+    """An audit whose baseline has no gap, with a rule and a mode that show one."""
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(400), 6)
+    member = np.tile([True, False], 1200)
+    score = np.round(rng.random(2400), 1)
+    log = {"q": query, "s": score, "y": score + 0.1 * rng.normal(size=2400), "g": member}
+    log["lowered"] = score - 0.4 * member
+    return mpc.audit(
+        log,
+        query="q",
+        score="s",
+        outcome="y",
+        group=["g"],
+        scoring_rules=("baseline", mpc.Column("lowered")),
+        pairing_modes=("matched", "adjacent"),
+        threshold=0.1,
+        tolerance=0.3,
+        progress=False,
+    )
+
+
+def test_the_gate_goes_by_baseline_unless_a_rule_is_named(several):
+    rule = several.headline["scoring_rule"].values.tolist()[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        several.check()
+    with pytest.raises(mpc.AuditFailed, match=f"outside the tolerance: 'g', under rule '{rule}'"):
+        several.check(scoring_rule=rule, tolerance=0.05)
+    with pytest.raises(mpc.MpcError, match="no scoring rule 'lowerd'"):
+        several.check(scoring_rule="lowerd")
+
+
+def test_the_gate_goes_by_the_first_mode_asked_for():
+    log = mpc.datasets.synthetic(queries=2_000)
+    found = {
+        modes: decide(mpc.audit(log, pairing_modes=modes, threshold=0.2, progress=False))
+        for modes in (("matched", "adjacent"), ("adjacent", "matched"))
+    }
+    assert [one.pairing_mode for one in found.values()] == ["matched", "adjacent"]
+    # The bracket of matched and mirrored pairs holds 0; neighbours are not asked twice.
+    assert [one.answer for one in found.values()] == [0, 1]
 
 
 def test_without_a_tolerance_a_failure_speaks_of_none():
@@ -125,7 +181,8 @@ def test_powered_takes_the_smallest_quantile_that_finds_the_effect():
     easy = mpc.audit(ranking, threshold=mpc.Powered(0.1), progress=False).headline
     hard = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False).headline
     assert not easy["underpowered"].any()
-    assert (easy["mde"] <= 0.1).all()
+    # of matched pairs alone, by which thresholds are chosen
+    assert (mde(easy["std_error"].values, easy["dof"].values) <= 0.1).all()
     assert hard["underpowered"].all()
     assert (hard["epsilon"] >= easy["epsilon"]).all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 
 import mpc_lab as mpc
 from helpers.saved_files import same
+from mpc_lab.results.gate import InconclusiveAudit
 
 OLD = Path(__file__).with_name("audit_0_1.nc")
 EXPECTED = json.loads(OLD.with_suffix(".json").read_text("utf-8"))
@@ -53,6 +55,25 @@ def test_the_attributes_are_kept_and_the_schema_is_todays(old):
     for name, value in EXPECTED["attrs"].items():
         assert old.attrs[name] == value
         assert type(old.attrs[name]) is type(value)
+    assert old.attrs["rules"] == "0.1"
+
+
+def test_its_verdicts_rest_on_the_interval_of_0_1(old):
+    for end in ("low", "high"):
+        np.testing.assert_array_equal(
+            old.headline[f"bracket_{end}"], old.headline[f"ci_{end}_adjusted"]
+        )
+    np.testing.assert_array_equal(old.headline["bracket_p_adjusted"], old.headline["p_adjusted"])
+
+
+def test_the_gate_goes_by_the_rules_of_today_and_says_so(old, fresh):
+    with pytest.warns(UserWarning, match="by the rules of today, the verdicts of this file by tho"):
+        old.check(tolerance=10.0)
+    with pytest.warns(InconclusiveAudit, match="by the rules of today"):
+        old.check(tolerance=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh.check(tolerance=10.0)
 
 
 def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
@@ -65,9 +86,16 @@ def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
             assert variable.attrs == other.attrs, name
 
 
-def test_the_summary_reads_as_before(old):
-    assert str(old) == EXPECTED["summary"]
-    assert old.summary() == EXPECTED["summary"]
+def test_the_summary_reads_as_before_but_for_its_rules(old):
+    before = EXPECTED["summary"].replace("over 2 cells", "over all groups and rules")
+    mark = "The verdicts are by the rules of 0.1; audit.check() goes by those of today."
+    assert str(old) == old.summary() == f"{before}\n{mark}"
+
+
+def test_a_pool_is_judged_by_the_rules_of_today(old):
+    log = mpc.datasets.synthetic(queries=80, seed=1)
+    pooled = mpc.pool([old, mpc.audit(log, progress=False, epsilon=[0.01, 0.1])])
+    assert "rules" not in pooled.attrs
 
 
 def test_the_rows_are_taken_back(fresh):

@@ -13,6 +13,7 @@ from mpc_lab.text import between, decimals, listing, name, number
 UNDER = cell(0.0687, 0.0487, 0.0887, "undervalued")
 OVER = cell(-0.228, -0.31, -0.146, "overvalued")
 COVERS = cell(0.01, -0.02, 0.04, "inconclusive", "interval covers 0")
+AGAINST = cell(0.05, -0.09, 0.07, "inconclusive", "scores run against outcomes")
 BRACKET = cell(-0.05, -0.09, -0.01, "inconclusive", "bracket")
 
 
@@ -23,14 +24,14 @@ def lines(audit):
 def test_the_first_line_is_the_finding(make_audit):
     assert lines(make_audit(("1",), cells={"1": UNDER}))[0] == (
         "Group '1' is undervalued: its items do 0.069 better than the items ranked just above "
-        "them (95 % interval 0.049 to 0.089)."
+        "them (95 % bracket 0.049 to 0.089), and better than those ranked just below them too."
     )
 
 
 def test_an_overvalued_group_names_both_sides(make_audit):
     assert lines(make_audit(("1",), cells={"1": OVER}))[0] == (
         "Group '1' is overvalued: its items do 0.228 worse than the items ranked just above them "
-        "(gap -0.228, 95 % interval -0.310 to -0.146), and worse than those ranked just below "
+        "(gap -0.228, 95 % bracket -0.310 to -0.146), and worse than those ranked just below "
         "them too."
     )
 
@@ -41,7 +42,12 @@ def test_print_and_repr_show_the_summary(audit):
 
 def test_the_level_is_the_one_asked_for(make_audit):
     audit = make_audit(cells={"1": UNDER}, settings={"level": 0.9})
-    assert "(90 % interval 0.049 to 0.089)" in lines(audit)[0]
+    assert "(90 % bracket 0.049 to 0.089)" in lines(audit)[0]
+
+
+def test_adjacent_pairs_have_an_interval_of_their_own(make_audit):
+    text = make_audit(("1",), modes=("adjacent",), cells={"1": UNDER}).summary()
+    assert "their neighbours in the list (95 % interval 0.049 to 0.089).\n" in text
 
 
 def test_an_interval_over_zero_is_no_evidence_and_no_acquittal(make_audit):
@@ -58,6 +64,13 @@ def test_bracket_is_explained(make_audit, groups):
     assert "which a ranking without bias shows too" in text
 
 
+@pytest.mark.parametrize("groups", [("1",), ("1", "2", "3", "4")])
+def test_scores_that_run_against_outcomes_are_explained(make_audit, groups):
+    text = make_audit(groups, cells={"1": AGAINST}).summary()
+    assert "'scores run against outcomes'" in text
+    assert "the score may be upside down, such as a distance or a rank" in text
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -65,7 +78,11 @@ def test_bracket_is_explained(make_audit, groups):
         ({"epsilon": 0.1}, "no pairs within the threshold"),
         (
             {"n_pairs": 3, "n_effective": 1.2, "verdict_reason": ""},
-            "pairs from fewer than 2 effective queries or items",
+            "pairs from fewer than 3 effective queries or items",
+        ),
+        (
+            {"n_pairs": 9, "verdict_reason": "mirrored: no pairs"},
+            "the mirrored pairs, which the verdict needs too, have no pairs within the threshold",
         ),
         (
             {"n_pairs": 9, "n_effective": 9.0, "verdict_reason": "variance is 0"},
@@ -134,8 +151,8 @@ def test_what_was_compared_is_said(make_audit):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "clustered by query and by item (cluster 'union'), adjusted over 2 cells (adjust 'h"),
-        ({"adjust": "none"}, "not adjusted for the number of groups and rules"),
+        ({}, "clustered by query and by item (cluster 'union'), adjusted over 2 groups (adjust '"),
+        ({"adjust": "none"}, "not adjusted for the number of groups."),
         ({"cluster": "naive"}, "clustered not at all (cluster 'naive': pairs taken as independent"),
     ],
 )
@@ -145,11 +162,11 @@ def test_the_inference_is_named(make_audit, settings, words):
 
 def test_options_that_cannot_be_read_do_not_break_the_summary(make_audit):
     audit = make_audit(cells={"1": UNDER}, attrs={"options": "not json"})
-    assert "95 % interval" in lines(audit)[0]
+    assert "95 % bracket" in lines(audit)[0]
 
 
-def test_other_rules_and_modes_are_counted_after_baseline_matched(make_audit):
-    rules, modes = ("boosted", "baseline"), ("adjacent", "mirrored", "matched")
+def test_other_rules_and_modes_are_counted_after_baseline_and_the_first_mode(make_audit):
+    rules, modes = ("boosted", "baseline"), ("matched", "mirrored", "adjacent")
     cells = {("1", "baseline", "matched"): UNDER, ("2", "boosted", "matched"): OVER}
     text = make_audit(rules=rules, modes=modes, cells=cells).summary()
     assert text.startswith("Group '1' is undervalued")
@@ -185,9 +202,9 @@ def test_a_caution_names_the_rule_it_is_about(make_audit):
 
 
 def test_cut_intervals_and_dropped_rows_are_mentioned(make_audit):
-    cut = {**UNDER, "ci_low_adjusted": 0.0, "ci_cut": True}
+    cut = {**UNDER, "bracket_low": 0.0}
     text = make_audit(cells={"1": cut}, attrs={"n_dropped": 1200}).summary()
-    assert "(95 % interval 0 to 0.089)" in text
+    assert "(95 % bracket 0 to 0.089)" in text
     assert "ends at exactly 0 was cut there by the test" in text
     assert "1,200 rows with a missing value were left out." in text
 

@@ -113,6 +113,7 @@ class DuckLog(OpenLog):
                 self.known,
                 chunks,
                 plan,
+                spool.outcome_ranges,
                 n_rows=spool.n_rows,
                 n_queries=spool.n_queries,
                 n_units=spool.n_units,

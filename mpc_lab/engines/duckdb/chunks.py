@@ -82,6 +82,7 @@ class Spool:
     def __init__(self, folder: Path, extra: tuple[str, ...], positions: bool) -> None:
         self.folder, self.extra, self.positions = folder, extra, positions
         self.first_queries: list[int] = []
+        self.outcome_ranges: list[tuple[float, float]] = []
         self.n_rows, self.n_queries, self.n_units = 0, 0, 0
         self._columns: tuple[str, ...] = ()
 
@@ -103,6 +104,8 @@ class Spool:
             raise explain_no_room(self.folder, error) from error
         self._columns = tuple(written)
         self.first_queries.append(self.n_queries)
+        outcome = columns["outcome"]
+        self.outcome_ranges.append((float(outcome.min()), float(outcome.max())))
         self.n_rows += int(starts[-1])
         self.n_queries += len(starts) - 1
         self.n_units += len(units) - 1

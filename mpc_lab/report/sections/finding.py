@@ -8,7 +8,7 @@ import pandas as pd
 
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
-from mpc_lab.results.summary import Cell, Slice, reading, why_not
+from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
 from mpc_lab.text import between, entry, minus, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
@@ -67,7 +67,11 @@ def verdicts(context: Context) -> str:
     if left:
         pieces += paragraphs([f"Left out: {len(left)} more combinations of rule and mode."], "note")
     clauses = "; ".join(known.rests_on for known in VERDICTS.values() if known.rests_on)
-    how = [f"A verdict rests on the adjusted interval: {clauses}."]
+    how = [
+        "A verdict of matched pairs rests on their adjusted interval together with that of the "
+        "mirrored pairs, from the lowest to the highest end of the two (the bracket); a verdict of "
+        f"other pairs on their own adjusted interval: {clauses}."
+    ]
     return paragraphs(how, "soft") + "".join(pieces)
 
 
@@ -75,30 +79,27 @@ def _table(context: Context, part: Slice, at_most: int) -> str:
     options = context.options
     adjusted = options.get("adjust", "none") != "none"
     heads = [Head("Group", True), Head("Verdict", True), Head("Gap")]
-    heads += [Head(f"{'Adjusted ' if adjusted else ''}{escape(context.level)} interval")]
+    word = interval_word(part.mode, options)
+    heads += [Head(f"{'Adjusted ' if adjusted else ''}{escape(context.level)} {word}")]
     heads += [Head(f"{'Adjusted ' if adjusted else ''}<i>p</i>"), Head("ε"), Head("Pairs")]
     heads += [Head("Queries"), Head("Effective clusters"), Head("Least gap findable")]
     cells = context.audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
-    p_values = dict(zip(context.audit.groups, cells["p_adjusted"].values.tolist(), strict=True))
     least = cells["mde_adjusted"].values.tolist() if "mde_adjusted" in cells else []
     findable = dict(zip(context.audit.groups, least, strict=False))
-    rows = [
-        _row(cell, p_values[cell.group], findable.get(cell.group, math.nan))
-        for cell in part.cells[:at_most]
-    ]
+    rows = [_row(cell, findable.get(cell.group, math.nan)) for cell in part.cells[:at_most]]
     more = len(part.cells) - len(rows)
     rest = [f"And {more:,} more groups, after these in the order of findings."] if more else []
     return table(heads, rows) + paragraphs(rest, "note")
 
 
-def _row(cell: Cell, p: float, findable: float) -> list[str]:
+def _row(cell: Cell, findable: float) -> list[str]:
     gap, ends = with_ends(cell.estimate, cell.low, cell.high)
     return [
         label(cell.group),
         verdict(cell),
         gap,
         ends,
-        escape(p_value(p)),
+        escape(p_value(cell.p)),
         entry(cell.epsilon, ".3g"),
         entry(cell.pairs, ",d"),
         entry(cell.queries, ",d"),

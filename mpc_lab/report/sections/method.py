@@ -79,8 +79,9 @@ def _pairs(context: Context) -> str:
         "on its own; ties at ε are all taken in. "
         + "; ".join(f"{mode}: {MODES[mode].method}" for mode in modes)
         + ".",
-        "A group below 0 is called overvalued only if its mirrored pairs are below 0 too: the item "
-        "scored lower should do a little worse even where there is no bias.",
+        "A verdict needs matched and mirrored pairs to say the same: where outcomes rise with the "
+        "score, and where a higher place helps, the gap at a tie lies between the two. Two tests "
+        "that must both reject need no further correction.",
     ]
     return paragraphs(lines) + _formula("gap") + paragraphs(after)
 

@@ -52,9 +52,9 @@ def _mpc(audit: AuditBase, group: str) -> Comparison:
     return compare_mpc(
         estimate=float(cell.estimate),
         std_error=float(cell.std_error),
-        ci_low=float(cell.ci_low_adjusted),
-        ci_high=float(cell.ci_high_adjusted),
-        p_value=float(cell.p_adjusted),
+        ci_low=float(cell.bracket_low),
+        ci_high=float(cell.bracket_high),
+        p_value=float(cell.bracket_p_adjusted),
         n_effective=float(cell.n_effective),
         verdict=str(cell.verdict.item()),
     )

@@ -9,7 +9,14 @@ import xarray as xr
 
 from mpc_lab.errors import check_number
 from mpc_lab.inference.power import floor_variance, mde, queries_needed
-from mpc_lab.results.assemble import family_size, headline_moments, infer, mode_rows
+from mpc_lab.results.assemble import (
+    count_sides,
+    family_size,
+    headline_moments,
+    infer,
+    mode_rows,
+    weakest_sides,
+)
 from mpc_lab.results.base import AuditBase, settings
 
 _MEANING = {
@@ -36,41 +43,28 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
 
     std_error, dof = stacked([f.std_error for f in found]), stacked([f.dof for f in found])
     floor = stacked([_floor(f) for f in found])
-    family = np.maximum(1, family_size(found))
+    modes, family = own[0].modes, family_size(found)[..., None]
+    how: dict[str, Any] = {"level": level, "power": power, "sides": count_sides(modes)}
+    weakest = weakest_sides(modes, std_error, dof)
     cells = {
-        "mde": mde(std_error, dof, level=level, power=power),
-        "mde_adjusted": _by_mode(mde, family, std_error, dof, level=level, power=power),
-        "mde_floor": mde(np.sqrt(floor), dof, level=level, power=power),
+        "mde": mde(*weakest, **how),
+        "mde_adjusted": mde(*weakest, tests=family, **how),
+        "mde_floor": mde(*weakest_sides(modes, np.sqrt(floor), dof), **how),
         "n_queries": np.full(std_error.shape, int(options["n_units"])),
     }
     if effect is not None:
         query = stacked([f.variance_by["query"] for f in found])
-        sums = (np.where(np.isnan(std_error), np.nan, query), cells["n_queries"], dof, floor)
-
-        def needed(query: Any, queries: Any, dof: Any, floor: Any, tests: int = 1) -> Any:
-            return queries_needed(
-                effect,
-                variance_query=query,
-                queries=queries.astype(float),
-                dof=dof,
-                floor=floor,
-                level=level,
-                power=power,
-                tests=tests,
-            )
-
-        cells["queries_needed"] = needed(*sums)
-        cells["queries_needed_adjusted"] = _by_mode(needed, family, *sums)
+        how |= {
+            "variance_query": np.where(np.isnan(std_error), np.nan, query),
+            "queries": cells["n_queries"].astype(float),
+            "dof": dof,
+            "floor": floor,
+        }
+        for name, tests in (("queries_needed", 1), ("queries_needed_adjusted", family)):
+            # Enough queries for one side of a bracket may be too few for the other.
+            of_sides = queries_needed(effect, tests=tests, **how)
+            cells[name] = weakest_sides(modes, of_sides)[0]
     return _labelled(audit, cells, effect, power, level)
-
-
-def _by_mode(make: Any, family: Any, *cells: Any, **options: Any) -> Any:
-    """Return what `make` gives for each pairing mode (the second axis) with its family's size."""
-    modes = [
-        make(*(values[:, mode] for values in cells), tests=int(tests), **options)
-        for mode, tests in enumerate(family)
-    ]
-    return np.stack(modes, axis=1)
 
 
 def _floor(found: Any) -> Any:

@@ -42,7 +42,7 @@ def intervals(audit: AuditBase, planned: int, level: float) -> tuple[Floats, Flo
     planned : int
         See :meth:`mpc_lab.Audit.confidence_sequence`.
     level : float
-        The probability that no look ever misses, over all cells of a mode.
+        The probability that no look ever misses, over all groups of a rule and mode.
     """
     options = settings(audit)
     if not isinstance(parse_threshold(str(options["threshold"])), float):
@@ -60,11 +60,11 @@ def intervals(audit: AuditBase, planned: int, level: float) -> tuple[Floats, Flo
                 queries,
                 level=level,
                 planned=planned,
-                tests=max(1, int(size)),
+                tests=int(size),
             )
-            for mode, size in enumerate(family_size(found))
+            for mode, size in enumerate(sizes)
         ]
-        for estimates in found
+        for estimates, sizes in zip(found, family_size(found), strict=True)
     ]
     # Pairs of one query alone have a raw variance of 0, which is no knowledge.
     known = np.stack([estimates.estimable[..., 0] for estimates in found])
