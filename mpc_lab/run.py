@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -16,7 +16,9 @@ from mpc_lab.engines.opening import open_log
 from mpc_lab.engines.progress import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
+from mpc_lab.inference.betting import check_bounds, find_bounds
 from mpc_lab.inference.power import mde
+from mpc_lab.pairing.capped import CAPPED_SUMS, capped_totals, count_outside
 from mpc_lab.pairing.kernels import announced_compilation
 from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
@@ -37,7 +39,7 @@ from mpc_lab.results import Audit, assemble
 from mpc_lab.results.assemble import infer
 from mpc_lab.results.plan import Plan, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
-from mpc_lab.scoring import Column, Custom, Rule
+from mpc_lab.scoring import Baseline, Column, Custom, Rule
 from mpc_lab.vocabulary import MATCHED, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ def audit(
     adjust: str = "holm",
     tolerance: float | None = None,
     primary: Any = None,
+    bounds: tuple[float, float] | None = None,
+    pairs_cap: int = 10,
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool | None = None,
@@ -119,6 +123,13 @@ def audit(
         (scoring rule, pairing mode, threshold), or a dict with these keys, declared before the run:
         the finding that the audit is about. It leads the summary and is kept in the saved file;
         everything else is marked exploratory. All three must be among those of this run.
+    bounds : (float, float), optional
+        The lowest and the highest outcome that can occur, such as ``(0, 5)``, for
+        :meth:`Audit.confidence_sequence` and ``check(anytime=True)``. Outcomes of 0 and 1 in
+        memory have them by themselves; for files and clusters that are walked, give ``(0, 1)``.
+    pairs_cap : int
+        The most pairs of a query that those intervals look at, the closest ones; fix it before
+        the first look.
     bootstrap : int
         Also resample queries so many times: the headline then has ``bootstrap_low`` and
         ``bootstrap_high`` (percentile), ``bootstrap_t_low`` and ``bootstrap_t_high`` (studentised).
@@ -174,6 +185,8 @@ def audit(
             bootstrap=bootstrap,
             seed=seed,
             primary=primary,
+            bounds=bounds,
+            pairs_cap=pairs_cap,
         )
         _check_rows_stay(plan, log)
         with announced_compilation(bar.wanted), log.source(plan, bar) as source:
@@ -226,6 +239,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     if plan.adjust == "romano_wolf":
         moving = covariances(source, rules, plan.swept_modes, epsilon, own)
         together = [correlation(of_mode) for of_mode in moving]
+    capped = _capped_sums(plan, log, source, epsilon)
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -243,6 +257,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             grid,
             np.stack([headline.all_pairs for headline, _ in chosen]),
             together,
+            capped(),
         ),
         assemble.attributes(plan, source.facts)
         | {"dyads_once": int(any(part.dyads_once for part in own))},
@@ -255,6 +270,40 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         curve_part=None if log.ranking is None else later.curve_part,
         reread=None if log.ranking is not None else partial(_reread, plan, log, source.facts),
     )
+
+
+def _capped_sums(
+    plan: Plan, log: OpenLog, source: Source, epsilon: Floats
+) -> Callable[[], tuple[Floats, tuple[float, float]] | None]:
+    """Return what gives the sums of capped pairs, with the bounds, for repeated looks.
+
+    Only a threshold fixed in advance has such a sequence. A log in memory is summed when the sums
+    are asked for; one that is walked, now, and only where bounds were given.
+    """
+    bounds = plan.bounds
+    if log.ranking is not None:
+        bounds = find_bounds(bounds, log.ranking.outcome)
+    elif bounds is not None:
+        outside = source.together((Baseline(),), partial(count_outside, *bounds), "bounds", 0)
+        check_bounds(bounds, outside)
+    if bounds is None or not isinstance(plan.threshold, float):
+        return lambda: None
+    task = partial(capped_totals, plan.swept_modes, epsilon, plan.pairs_cap, plan.seed)
+    n_cells = (len(plan.scoring_rules), len(plan.swept_modes), len(plan.groups))
+    start = np.zeros((*n_cells, len(CAPPED_SUMS)))
+
+    def add_up(walked: Source) -> tuple[Floats, tuple[float, float]]:
+        return walked.together(plan.scoring_rules, task, "capping pairs", start), bounds
+
+    if log.ranking is None:
+        found = add_up(source)
+        return lambda: found
+
+    def later() -> tuple[Floats, tuple[float, float]]:
+        with log.source(plan, None) as again:
+            return add_up(again)
+
+    return later
 
 
 def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:

@@ -510,6 +510,12 @@ ROLES = {
             "segment country market locale language lang device platform intent site querytype",
             is_constant=True,
         ),
+        _role(
+            "time",
+            "when the row was shown: the order of repeated looks",
+            "when the row was shown, for the order of repeated looks: numbers, dates or ISO 8601",
+            "",
+        ),
     )
 }
 NEEDED_ROLES = tuple(role.name for role in ROLES.values() if role.is_needed)

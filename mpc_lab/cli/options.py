@@ -168,6 +168,21 @@ OPTIONS = (
         "baseline,matched,quantile:0.01; everything else is marked exploratory",
         "RULE,MODE,THRESHOLD",
     ),
+    Option(
+        "bounds",
+        "numbers",
+        INFERENCE,
+        "the lowest and the highest outcome that can occur, such as 0,5, for --anytime (0,1 where "
+        "every outcome is 0 or 1)",
+        "LOW,HIGH",
+    ),
+    Option(
+        "pairs_cap",
+        "whole",
+        INFERENCE,
+        "the most pairs of a query, the closest ones, that --anytime looks at (10)",
+        "N",
+    ),
     Option("bootstrap", "whole", INFERENCE, "also resample queries so many times (0)", "N"),
     Option("seed", "whole", INFERENCE, "seed of whatever is drawn at random (0)", "N"),
     Option(
@@ -213,7 +228,7 @@ OPTIONS = (
         "flag",
         GATE,
         "decide by intervals that stay valid however often a growing log is looked at; needs a "
-        "number as --threshold",
+        "number as --threshold, and --bounds",
     ),
     Option(
         "planned",

@@ -22,6 +22,7 @@ from mpc_lab.ranking.columns import (
     get_column,
     is_missing,
     numbers,
+    pandas_series,
     take_rows,
 )
 from mpc_lab.ranking.groups import Membership, label_names, read_groups
@@ -220,6 +221,7 @@ class ReadRows:
     score: Floats
     outcome: Floats
     position: Ints | None
+    time: Ints | None
     membership: Membership
 
 
@@ -253,6 +255,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         score=floats["score"],
         outcome=floats["outcome"],
         position=_read_positions(columns, floats, ids["query"], keep),
+        time=_read_times(table, columns),
         membership=read_groups(table, columns.group, columns.group_sep),
     )
 
@@ -298,7 +301,7 @@ def _read_numbers(table: Frame, columns: ColumnNames) -> dict[str, Floats]:
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
     parts: dict[str, list[Codes]] = {}
-    for role, name in columns.played(IDS):
+    for role, name in columns.played(role for role in IDS if role.name != "time"):
         coded = encode(get_column(table, name, role.name), role.describe(name))
         parts.setdefault(role.name, []).append(coded)
     return {role: found[0] if len(found) == 1 else combine(found) for role, found in parts.items()}
@@ -314,6 +317,22 @@ def _read_positions(
     position = values.astype(np.int64)
     raise_first(check_in_query(role, query, encode_numbers(position)))
     return position
+
+
+def _read_times(table: Frame, columns: ColumnNames) -> Ints | None:
+    """Return the place of each row's time among all times."""
+    if columns.time is None:
+        return None
+    values = pandas_series(get_column(table, columns.time, "time"))
+    try:
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            values = pd.to_datetime(values, utc=True, format="ISO8601")
+        return np.unique(values.to_numpy(), return_inverse=True)[1].astype(np.int64)
+    except (TypeError, ValueError) as error:
+        raise MpcError(
+            f"{ROLES['time'].describe(columns.time)} must hold numbers, dates or texts such as "
+            f"'2026-03-01 12:00'; got {values.iloc[0]!r} ({error}). Convert the column first."
+        ) from error
 
 
 def encode_numbers(values: Ints | Floats) -> Codes:

@@ -30,6 +30,7 @@ class ColumnNames:
     group_sep: str | None = None
     position: Hashable | None = None
     segment: Hashable | None = None
+    time: Hashable | None = None
 
     @property
     def labels(self) -> tuple[Hashable, ...]:

@@ -60,6 +60,10 @@ class Ranking:
         Logged position, 1 = top: whole numbers, different within a query.
     segment : column, optional
         A label of the query, such as a country.
+    time : column, optional
+        When the row was shown: numbers, dates, or texts such as ``"2026-03-01 12:00"``. The order
+        in which :meth:`mpc_lab.Audit.confidence_sequence` takes queries; by default that of their
+        first rows.
     missing : {"raise", "drop"}
         What to do with a row in which any of the columns above but `group` is null or NaN.
 
@@ -79,6 +83,8 @@ class Ranking:
     masks : uint64 array, words × rows
         Bit ``g % 64`` of ``masks[g // 64, row]`` says whether the row is in ``groups[g]``.
     position, segment_code : int64 array or None
+    time : int64 array or None
+        The place of each row's time among all times, the earliest first.
     segments : tuple of str
         Names of the segments, sorted; ``segment_code`` counts in this order.
 
@@ -109,6 +115,7 @@ class Ranking:
     unit_code: Ints | None
     segment_code: Ints | None
     position: Ints | None
+    time: Ints | None
     score: Floats
     outcome: Floats
     masks: Masks
@@ -126,6 +133,7 @@ class Ranking:
         group_sep: str | None = None,
         position: Hashable | None = None,
         segment: Hashable | None = None,
+        time: Hashable | None = None,
         missing: str = "raise",
     ) -> None:
         drop = drops(missing)
@@ -140,6 +148,7 @@ class Ranking:
             group_sep=group_sep,
             position=position,
             segment=segment,
+            time=time,
         )
         self._keep(read_rows(table, self.columns, drop=drop))
 
@@ -152,6 +161,7 @@ class Ranking:
         self.segment_code, segments = _codes_and_labels(rows.segment)
         self.segments = tuple(segments)
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
+        self.time = rows.time
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
         self._files: Files | None = None
         self._stamp: list[dict[str, Any]] = []
@@ -252,6 +262,7 @@ class Ranking:
         part.unit_code, part._unit_labels = _renumber(self.unit_code, self._unit_labels, rows)
         part.segment_code = None if self.segment_code is None else self.segment_code[rows]
         part.position = None if self.position is None else self.position[rows]
+        part.time = None if self.time is None else self.time[rows]
         part.score, part.outcome = self.score[rows], self.outcome[rows]
         part.masks = np.take(self.masks, rows, axis=1)
         return part
@@ -271,6 +282,8 @@ class Ranking:
                 self.masks,
             ):
                 digest.update(b"none" if part is None else np.ascontiguousarray(part).data)
+            if self.time is not None:
+                digest.update(np.ascontiguousarray(self.time).data)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 

@@ -390,6 +390,7 @@ def moments(
     grid: Array,
     all_pairs: Array,
     correlations: Sequence[Array] | None = None,
+    capped: tuple[Array, tuple[float, float]] | None = None,
 ) -> xr.Dataset:
     """Label the sums, so that saved audits can be added up and judged anew."""
     cells: dict[str, Any] = {
@@ -409,9 +410,12 @@ def moments(
         cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
     if correlations is not None:
         cells["correlation"] = np.stack(list(correlations))
-    return moments_dataset(
-        plan.groups, plan.rule_labels, [mode.name for mode in plan.swept_modes], cells
-    )
+    attrs: dict[str, object] = {}
+    if capped is not None:
+        cells["capped"], (low, high) = capped
+        attrs = {"bounds_low": low, "bounds_high": high, "pairs_cap": plan.pairs_cap}
+    modes = [mode.name for mode in plan.swept_modes]
+    return moments_dataset(plan.groups, plan.rule_labels, modes, cells, attrs)
 
 
 def moments_by_rule(audit: AuditBase) -> list[Moments]:

@@ -184,7 +184,8 @@ class Audit(Questions):
         anytime : bool
             Decide by :meth:`confidence_sequence` instead, for an audit that is run again as its log
             grows: over all runs together the gate fails without a reason at most as often as the
-            level says. Needs a number as threshold, fixed before the first run.
+            level says. Needs the bounds of the outcome (``bounds=(0, 5)`` of
+            :func:`mpc_lab.audit`) and a number as threshold, fixed before the first run.
         planned : int
             The number of queries at which those intervals should be tightest.
         scoring_rule : str, optional

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpc_lab.errors import MpcError, check_epsilon, check_level, check_whole, near_match
+from mpc_lab.errors import (
+    MpcError,
+    as_number,
+    check_count,
+    check_epsilon,
+    check_level,
+    check_whole,
+    near_match,
+)
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing.thresholds import Threshold, as_threshold
@@ -21,6 +29,8 @@ from mpc_lab.vocabulary import MODES, VARIANCES, Mode, public_variances, swept_m
 
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
+_PAIRS_AT_MOST = 10**6
+_LARGEST = 1e100  # of an outcome
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,8 @@ class Plan:
     bootstrap: int
     seed: int
     primary: Primary | None = None
+    bounds: tuple[float, float] | None = None
+    pairs_cap: int = 10
 
     @property
     def rule_labels(self) -> tuple[str, ...]:
@@ -87,6 +99,8 @@ def make_plan(
     bootstrap: int,
     seed: int,
     primary: Any = None,
+    bounds: tuple[float, float] | None = None,
+    pairs_cap: int = 10,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
@@ -102,6 +116,8 @@ def make_plan(
         tolerance=None if tolerance is None else float(tolerance),
         bootstrap=check_whole("bootstrap", bootstrap),
         seed=check_whole("seed", seed),
+        bounds=_bounds(bounds),
+        pairs_cap=check_count("pairs_cap", pairs_cap, at_most=_PAIRS_AT_MOST),
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)
@@ -131,6 +147,18 @@ def _cluster(log: Known, cluster: str) -> str:
             "or use cluster='query'."
         )
     return cluster
+
+
+def _bounds(given: object) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    ends = [as_number(end) for end in given] if isinstance(given, tuple | list) else []
+    if len(ends) != 2 or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
+        raise MpcError(
+            "bounds must be the lowest and the highest outcome that can occur, such as (0, 5); got "
+            f"{given!r}."
+        )
+    return ends[0], ends[1]
 
 
 def _labels(option: str, given: Sequence[str] | str, known: tuple[str, ...]) -> tuple[str, ...]:

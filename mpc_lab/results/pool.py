@@ -27,6 +27,7 @@ from mpc_lab.results.pooling import (
     Share,
     item_tables,
     most_pairs,
+    pooled_capped,
     pooled_cross,
     pooled_pairs,
     sum_rule,
@@ -105,9 +106,10 @@ def pool(audits: Sequence[Audit]) -> Audit:
     cross = pooled_cross(shares, edges, len(rules))
     if cross is None:
         lost.append("the band of the curve: not all audits have kept what it needs")
+    capped = pooled_capped(shares, len(rules), lost)
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(plan, audits, shares, summed, grid, cross, lost, known_distinct)
+    return _audit(plan, audits, shares, summed, grid, cross, capped, lost, known_distinct)
 
 
 def _fingerprint(audit: Audit) -> str:
@@ -260,6 +262,7 @@ def _plan(
     modes: tuple[str, ...],
     grid: Floats,
 ) -> Plan:
+    bounds = options.get("bounds")
     return Plan(
         groups=groups,
         scoring_rules=tuple(_Named(rule) for rule in rules),  # type: ignore[misc]
@@ -273,6 +276,8 @@ def _plan(
         bootstrap=0,
         seed=int(options.get("seed", 0)),
         primary=declared(options),
+        bounds=None if bounds is None else (bounds[0], bounds[1]),
+        pairs_cap=int(options.get("pairs_cap", 10)),
     )
 
 
@@ -283,6 +288,7 @@ def _audit(
     summed: list[Moments],
     grid: Floats,
     cross: assemble.Cross | None,
+    capped: tuple[Floats, tuple[float, float]] | None,
     lost: list[str],
     known_distinct: bool,
 ) -> Audit:
@@ -305,7 +311,7 @@ def _audit(
         assemble.curve(
             plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
         ),
-        assemble.moments(plan, summed, grid, all_pairs),
+        assemble.moments(plan, summed, grid, all_pairs, capped=capped),
         _attributes(plan, audits, lost, known_distinct),
     )
 

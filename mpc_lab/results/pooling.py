@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
+from mpc_lab.pairing.capped import CAPPED_SUMS
 from mpc_lab.pairing.items import MOST_KEPT, ItemSums, Rows, join_rows, rows_of_group, square_rows
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.moments import Moments, Quadratic
@@ -303,6 +304,32 @@ def pooled_pairs(shares: list[Share], rule: int, n_groups: int) -> Floats:
         found = sums_of(share.audit)["all_pairs"].values[share.rules[rule]]
         total += [0.0 if own is None else found[own] for own in share.groups]
     return total
+
+
+def pooled_capped(
+    shares: list[Share], n_rules: int, lost: list[str]
+) -> tuple[Floats, tuple[float, float]] | None:
+    """Add up the sums of capped pairs, with their bounds; None where an audit has not kept them."""
+    kept = [sums_of(share.audit) for share in shares]
+    if not any("capped" in sums for sums in kept):
+        return None
+    names = ("bounds_low", "bounds_high", "pairs_cap")
+    found = {tuple(sums.attrs.get(name) for name in names) for sums in kept}
+    if len(found) > 1:
+        lost.append(
+            "the confidence sequence: not all audits know the same bounds of the outcome and the "
+            "same pairs_cap"
+        )
+        return None
+    attrs = kept[0].attrs
+    shape = (n_rules, len(shares[0].modes), len(shares[0].groups), len(CAPPED_SUMS))
+    total = np.zeros(shape)
+    for share, sums in zip(shares, kept, strict=True):
+        values = sums["capped"].values[share.rules][:, share.modes]
+        for group, own in enumerate(share.groups):
+            if own is not None:
+                total[:, :, group] += values[:, :, own]
+    return total, (float(attrs["bounds_low"]), float(attrs["bounds_high"]))
 
 
 def pooled_cross(shares: list[Share], edges: Floats, n_rules: int) -> Cross | None:

@@ -154,6 +154,14 @@ MOMENTS: dict[str, Variable] = {
         "1",
         optional=True,
     ),
+    "capped": Variable(
+        ("scoring_rule", "pairing_mode", "group", "capped_sum"),
+        "f",
+        "at most pairs_cap pairs of a query at the headline's threshold: their number c and the "
+        "sum D of their differences over queries, then sums of c^2, cD and D^2",
+        "1",
+        optional=True,
+    ),
 }
 
 SCHEMAS = {"headline": HEADLINE, "curve": CURVE, "moments": MOMENTS}

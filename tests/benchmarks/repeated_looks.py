@@ -32,7 +32,7 @@ def looks(seed: int) -> tuple[bool, bool]:
     total, mean = sums[0], sums[1] / sums[0]
     variance = (sums[4] - 2 * mean * sums[3] + mean**2 * sums[2]) / total**2
     truth = synthetic_truth(EPSILON)
-    low, high = confidence_sequence(mean, variance, seen)
+    low, high = confidence_sequence(mean, variance, seen, np.cumsum(c > 0)[seen - 1])
     half = critical(0.025, total**2 / sums[2] - 1) * np.sqrt(variance)
     missed = (low > truth) | (high < truth)
     return bool(missed.any()), bool((np.abs(mean - truth) > half).any())

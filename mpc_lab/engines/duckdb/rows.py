@@ -58,7 +58,7 @@ class DuckRows:
         self.ids: list[tuple[str, Hashable, str]] = [
             ("query", name, f"query{k}") for k, name in enumerate(query)
         ]
-        for role in ("item", "unit", "segment"):
+        for role in ("item", "unit", "segment", "time"):
             if getattr(columns, role) is not None:
                 self.ids.append((role, getattr(columns, role), role))
         self.numbers: list[tuple[str, Hashable, str]] = [

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.sequence import confidence_sequence as sequence
+from mpc_lab.errors import MpcError, check_flag
+from mpc_lab.inference.betting import betting_sequence, find_bounds, sequence_from_sums
+from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
+from mpc_lab.pairing.capped import CAPPED_SUMS, capped_by_unit
+from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.thresholds import parse_threshold
-from mpc_lab.results.assemble import family_size, headline_moments, infer, mode_rows
-from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.ranking import Ranking
+from mpc_lab.results.assemble import headline_moments, infer, mode_rows
+from mpc_lab.results.base import AuditBase, rule_scores, settings
 from mpc_lab.results.schema import HEADLINE_DIMS
+from mpc_lab.vocabulary import Floats, Ints
 
-Floats = NDArray[np.float64]
+# Cells of axes (rule, mode, group), the modes that were summed over: low, high, estimate, n_pairs.
+Cells = dict[str, NDArray[Any]]
+
+ROWS, SUMS, ASYMPTOTIC = "betting", "betting from sums", "asymptotic"
+# Their α is a third of the spread of all scores, which is another one at every look.
+_MOVING = ("boosted", "demoted")
 
 
-def confidence_sequence(audit: AuditBase, planned: int) -> xr.Dataset:
+def confidence_sequence(audit: AuditBase, planned: int, asymptotic: bool) -> xr.Dataset:
     """Return the interval of each cell; see :meth:`mpc_lab.Audit.confidence_sequence`."""
     options = settings(audit)
     level = float(options["level"])
-    low, high = intervals(audit, planned, level)
+    if check_flag("asymptotic", asymptotic):
+        cells, about = _many_queries(audit, planned, level), {"method": ASYMPTOTIC}
+    else:
+        cells, about = _bets(audit, planned, level)
     rows = mode_rows(audit)
     variables = {
         name: (HEADLINE_DIMS, np.moveaxis(values[:, rows], (0, 1), (1, 2)))
-        for name, values in (("low", low), ("high", high))
+        for name, values in cells.items()
     }
-    variables["estimate"] = (HEADLINE_DIMS, audit.headline["estimate"].values)
     labels = {dim: audit.headline[dim] for dim in HEADLINE_DIMS}
-    attrs = {"level": level, "planned": planned, "n_queries": int(options["n_units"])}
+    attrs = {"level": level, "planned": planned, "n_queries": int(options["n_units"]), **about}
     return xr.Dataset(variables, labels, attrs)
 
 
@@ -38,38 +53,166 @@ def intervals(audit: AuditBase, planned: int, level: float) -> tuple[Floats, Flo
     Parameters
     ----------
     audit : Audit
-        At a threshold that was fixed in advance.
+        At a threshold that was fixed in advance, of an outcome with bounds.
     planned : int
         See :meth:`mpc_lab.Audit.confidence_sequence`.
     level : float
         The probability that no look ever misses, over all groups of a rule and mode.
     """
-    options = settings(audit)
-    if not isinstance(parse_threshold(str(options["threshold"])), float):
+    cells, _ = _bets(audit, planned, level)
+    return cells["low"], cells["high"]
+
+
+def _fixed_threshold(audit: AuditBase) -> float:
+    threshold = parse_threshold(str(settings(audit)["threshold"]))
+    if not isinstance(threshold, float):
         raise MpcError(
             "Repeated looks need a threshold that was fixed in advance: run the audit with a "
-            f"number as threshold, not {options['threshold']}."
+            f"number as threshold, not {settings(audit)['threshold']}."
         )
-    found = [infer(own, cluster="query", level=level) for own in headline_moments(audit)]
-    queries = np.array(int(options["n_units"]))
-    ends = [
-        [
-            sequence(
-                estimates.estimate[mode, :, 0],
-                estimates.variance_by["query"][mode, :, 0],
-                queries,
-                level=level,
-                planned=planned,
-                tests=int(size),
-            )
-            for mode, size in enumerate(sizes)
-        ]
-        for estimates, sizes in zip(found, family_size(found), strict=True)
-    ]
-    # Pairs of one query alone have a raw variance of 0, which is no knowledge.
-    known = np.stack([estimates.estimable[..., 0] for estimates in found])
-    low, high = (
-        np.where(known, np.array([[end[k] for end in modes] for modes in ends]), np.nan)
-        for k in (0, 1)
+    return threshold
+
+
+def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str, Any]]:
+    """Return the cells by bets on bounded outcomes, and what they rest on."""
+    _fixed_threshold(audit)
+    given = settings(audit).get("bounds")
+    ranking = audit.ranking
+    # A walked log whose rows were read for another question still goes by its sums: the way must
+    # not change between two looks.
+    if ranking is not None and audit._reread is None:
+        bounds = find_bounds(None if given is None else (given[0], given[1]), ranking.outcome)
+        if bounds is not None:
+            cap = int(settings(audit).get("pairs_cap", 10))
+            cells = _from_rows(audit, ranking, bounds, cap, planned, level)
+            return cells, _about(ROWS, bounds, cap)
+    elif audit.moments is not None and "capped" in audit.moments:
+        attrs = audit.moments.attrs
+        bounds = float(attrs["bounds_low"]), float(attrs["bounds_high"])
+        cap = int(attrs["pairs_cap"])
+        return _from_sums(audit, bounds, cap, level), _about(SUMS, bounds, cap)
+    raise MpcError(
+        "Intervals for repeated looks need the bounds of the outcome, and this audit has none: run "
+        "mpc.audit(…, bounds=(0, 5)) with the lowest and the highest outcome that can occur."
     )
-    return low, high
+
+
+def _about(method: str, bounds: tuple[float, float], cap: int) -> dict[str, Any]:
+    return {
+        "method": method,
+        "bounds": json.dumps(bounds),
+        "pairs_cap": cap,
+        "estimand": f"the mean gap over the {cap} closest pairs of each query",
+    }
+
+
+def _from_rows(
+    audit: AuditBase,
+    ranking: Ranking,
+    bounds: tuple[float, float],
+    cap: int,
+    planned: int,
+    level: float,
+) -> Cells:
+    """Bet on one query after the other."""
+    epsilon, seed = _fixed_threshold(audit), int(settings(audit).get("seed", 0))
+    modes, order = headline_moments(audit)[0].modes, _order(ranking)
+    cells = _empty(audit)
+    how: dict[str, Any] = {"level": level, "planned": planned, "tests": len(audit.groups)}
+    logged = sort_rows(ranking)
+    for r, rule in enumerate(_rules(audit)):
+        for g, group in enumerate(audit.groups if _is_fixed(audit, rule) else ()):
+            scores = rule_scores(audit, group, rule, modes[0].name)
+            log = logged if scores is None else sort_rows(ranking, scores)
+            member = ranking.member(group)[log.row]
+            for m, mode in enumerate(modes):
+                c, d = capped_by_unit(log, member, mode.side, epsilon, cap, seed)
+                totals = np.array([c.sum(), d.sum()])
+                _check_counted(totals)
+                ends = betting_sequence(
+                    c[order], d[order], width=bounds[1] - bounds[0], cap=cap, **how
+                )
+                _put(cells, (r, m, g), ends, totals)
+    return cells
+
+
+def _order(ranking: Ranking) -> Ints:
+    """Return the units in the order of looks: of their earliest time, then of their first row."""
+    unit = ranking.query_code if ranking.unit_code is None else ranking.unit_code
+    if ranking.time is None:
+        return np.arange(ranking.n_units)
+    first = np.full(ranking.n_units, np.iinfo(np.int64).max)
+    np.minimum.at(first, unit, ranking.time)
+    return np.argsort(first, kind="stable")
+
+
+def _from_sums(audit: AuditBase, bounds: tuple[float, float], cap: int, level: float) -> Cells:
+    """Bet on all queries at once, which needs no order of theirs."""
+    assert audit.moments is not None
+    capped = audit.moments["capped"].values
+    cells = _empty(audit)
+    how: dict[str, Any] = {"level": level, "tests": len(audit.groups)}
+    fixed = [_is_fixed(audit, rule) for rule in _rules(audit)]
+    for cell in np.ndindex(capped.shape[:-1]):
+        if fixed[cell[0]]:
+            _check_counted(capped[cell])
+            ends = sequence_from_sums(capped[cell], width=bounds[1] - bounds[0], cap=cap, **how)
+            _put(cells, cell, ends, capped[cell])
+    return cells
+
+
+def _check_counted(totals: Floats) -> None:
+    if np.isnan(totals).any():
+        raise MpcError(
+            "A query must have fewer pairs for its closest ones to be found; got one with too many "
+            "to list. Fix a smaller threshold."
+        )
+
+
+def _put(cells: Cells, cell: tuple[int, ...], ends: tuple[float, float], totals: Floats) -> None:
+    cells["low"][cell], cells["high"][cell] = ends
+    pairs, sums = totals[: CAPPED_SUMS.index("cc")]
+    cells["n_pairs"][cell] = int(pairs)
+    cells["estimate"][cell] = sums / pairs if pairs else np.nan
+
+
+def _empty(audit: AuditBase) -> Cells:
+    own = headline_moments(audit)
+    shape = (len(own), *own[0].pairs.shape[:2])
+    cells: Cells = {name: np.full(shape, np.nan) for name in ("low", "high", "estimate")}
+    return cells | {"n_pairs": np.zeros(shape, dtype=np.int64)}
+
+
+def _rules(audit: AuditBase) -> list[str]:
+    return [str(rule) for rule in audit.headline["scoring_rule"].values]
+
+
+def _is_fixed(audit: AuditBase, rule: str) -> bool:
+    """Whether the scores of a rule are the same at every look; those that are fitted are not."""
+    fitted = json.loads(str(settings(audit).get("in_sample", "[]")))
+    return rule not in fitted and rule not in _MOVING
+
+
+def _many_queries(audit: AuditBase, planned: int, level: float) -> Cells:
+    """Return the sequence that rests on the central limit theorem."""
+    _fixed_threshold(audit)
+    own = headline_moments(audit)
+    found = [infer(moments, cluster="query", level=level) for moments in own]
+    estimate = np.stack([one.estimate[..., 0] for one in found])
+    low, high = asymptotic_sequence(
+        estimate,
+        np.stack([one.variance_by["query"][..., 0] for one in found]),
+        np.array(int(settings(audit)["n_units"])),
+        np.stack([moments.clusters[..., 0] for moments in own]),
+        level=level,
+        planned=planned,
+        tests=len(audit.groups),
+    )
+    # Pairs of one query alone have a raw variance of 0, which is no knowledge.
+    known = np.stack([one.estimable[..., 0] for one in found])
+    return {
+        "low": np.where(known, low, np.nan),
+        "high": np.where(known, high, np.nan),
+        "estimate": estimate,
+        "n_pairs": np.stack([moments.pairs[..., 0] for moments in own]),
+    }

@@ -1,0 +1,283 @@
+r"""Intervals for bounded outcomes that are valid at every look, with no appeal to large numbers.
+
+A query (or unit) adds :math:`x_q = D_q - \theta c_q`, with :math:`D_q` the sum of the differences
+of its :math:`c_q` pairs. If θ is the gap, :math:`x_q` has mean 0 whatever came before. Outcomes
+within bounds that are R apart, and at most C pairs of a query, give
+:math:`|x_q| \le C (R + |\theta|)`, so that a bet of less than the inverse of this never loses all.
+Whoever bets against the true θ multiplies the stake by :math:`1/a` with probability a at most, at
+any time; the interval holds every θ against which nobody has become as rich.
+
+Both kinds of capital fall (bets on larger gaps) or rise (on smaller ones) with θ, so that what
+happens between two points of a grid is bounded by what happens at them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from mpc_lab.errors import MpcError, check_count
+from mpc_lab.inference.estimates import significance
+from mpc_lab.inference.sequence import PLANNED, check_planned
+from mpc_lab.pairing.kernels import kernel
+from mpc_lab.vocabulary import Flags, Floats
+
+# The part of the stake that one query may lose. From sums it may be a half: log(1 + x) ≥ x − x²
+# holds for x ≥ −1/2.
+MOST_LOST = 0.9
+MOST_LOST_OF_SUMS = 0.5
+# Bets of sums are a mixture: each half of the one before.
+_HALVINGS = 12
+_POINTS = 257
+_ZOOMS = 2
+_FACTORS_AT_ONCE = 64
+
+# Log capital of bets on a gap above θ, and on one below, at every θ of an ascending array.
+Capital = Callable[[Floats], tuple[Floats, Floats]]
+
+
+def find_bounds(given: tuple[float, float] | None, outcome: Floats) -> tuple[float, float] | None:
+    """Return the bounds of an outcome: those given, or (0, 1) where it is 0 or 1; else None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_bounds(None, np.array([0.0, 1.0, 1.0])), find_bounds(None, np.array([0.0, 0.5]))
+    ((0.0, 1.0), None)
+    """
+    if given is None:
+        return (0.0, 1.0) if bool(np.isin(outcome, (0.0, 1.0)).all()) else None
+    low, high = given
+    check_bounds(given, int(((outcome < low) | (outcome > high)).sum()))
+    return low, high
+
+
+def check_bounds(bounds: tuple[float, float], outside: int) -> None:
+    """Refuse bounds that some rows are outside of."""
+    if outside:
+        low, high = bounds
+        raise MpcError(
+            f"outcome must be within bounds=({low:g}, {high:g}); got {outside:,} rows outside. "
+            "Give the lowest and the highest outcome that can occur."
+        )
+
+
+def predictable_bets(
+    pairs: Floats, sums: Floats, *, width: float, level: float, planned: int
+) -> Floats:
+    r"""Return the bet on each query, from the queries before it alone.
+
+    .. math::
+        \lambda_q = \sqrt{\frac{2 \ln(2/a)}{\hat\sigma^2_{q-1} \max(Q_0, q)}}, \qquad
+        \hat\sigma^2_{q-1} = \frac{R^2/4 + \sum_{r<q} (D_r - \hat\theta_{q-1} c_r)^2}{q}
+
+    Parameters
+    ----------
+    pairs, sums : float64 arrays (query,)
+        c and D of every query in its order, also of those without a pair.
+    width : float
+        R, how far apart the bounds of the outcome are.
+    level : float
+    planned : int
+        Q₀, the number of queries at which the interval should be tightest.
+    """
+    before = [
+        np.concatenate([[0.0], np.cumsum(part)[:-1]])
+        for part in (pairs, sums, pairs * pairs, pairs * sums, sums * sums)
+    ]
+    count, total, cc, cd, dd = before
+    mean = total / np.maximum(count, 1.0)
+    number = np.arange(1, len(pairs) + 1)
+    squares = np.maximum(dd - 2 * mean * cd + mean**2 * cc, 0.0)
+    variance = (width**2 / 4 + squares) / number
+    a = significance(level)
+    return np.asarray(np.sqrt(2 * math.log(2 / a) / (variance * np.maximum(planned, number))))
+
+
+def log_capital(
+    pairs: Floats, sums: Floats, bets: Floats, theta: float, *, width: float, cap: int
+) -> tuple[Floats, Floats]:
+    r"""Return the log capital after every query of bets on a gap above θ, and on one below.
+
+    :math:`\sum_{r \le q} \ln(1 \pm \lambda_r (D_r - \theta c_r))`, with :math:`\lambda_r` no larger
+    than 0.9 times :math:`1 / (C (R + |\theta|))`.
+
+    Parameters
+    ----------
+    pairs, sums, bets : float64 arrays (query,)
+    theta : float
+    width : float
+        R.
+    cap : int
+        C, the most pairs of a query.
+    """
+    x = np.minimum(bets, _limit(theta, width, cap, MOST_LOST)) * (sums - theta * pairs)
+    return np.cumsum(np.log1p(x)), np.cumsum(np.log1p(-x))
+
+
+def betting_sequence(
+    pairs: Floats,
+    sums: Floats,
+    *,
+    width: float,
+    cap: int,
+    level: float = 0.95,
+    planned: int = PLANNED,
+    tests: int = 1,
+) -> tuple[float, float]:
+    r"""Return the interval of the queries so far: the hull of :math:`\frac12(M^+ + M^-) < m/a`.
+
+    .. math:: M^\pm(\theta) = \prod_q (1 \pm \lambda_q (D_q - \theta c_q))
+
+    It covers the gap at all looks together, exactly, if the queries to come are like those before.
+
+    Parameters
+    ----------
+    pairs, sums : float64 arrays (query,)
+        c, at most `cap`, and D of every query in its order, also of those without a pair.
+    width : float
+        R, how far apart the bounds of the outcome are.
+    cap : int
+        C, the most pairs of a query, fixed before the first look.
+    level : float
+        Probability that no look ever misses.
+    planned : int
+        The number of queries at which the interval should be tightest, fixed before the first
+        look.
+    tests : int
+        Size m of the family.
+
+    Returns
+    -------
+    low, high : float
+        NaN where no query has a pair.
+
+    References
+    ----------
+    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.integers(0, 3, 2_000).astype(float)
+    >>> sums = rng.binomial(pairs.astype(int), 0.4) - rng.binomial(pairs.astype(int), 0.2)
+    >>> low, high = betting_sequence(pairs, sums, width=1, cap=2)
+    >>> round(low, 2), round(high, 2)
+    (0.15, 0.26)
+    """
+    bets = predictable_bets(pairs, sums, width=width, level=level, planned=check_planned(planned))
+    some = pairs > 0
+    c, d, bets = (np.ascontiguousarray(part[some], np.float64) for part in (pairs, sums, bets))
+    if not len(c):
+        return math.nan, math.nan
+
+    def capital(theta: Floats) -> tuple[Floats, Floats]:
+        limit = _limit(theta, width, cap, MOST_LOST)
+        found = np.zeros((2, len(theta)))
+        _multiply(c, d, bets, theta, limit, found)
+        return found[0], found[1]
+
+    return _hull(capital, width, _enough(level, tests))
+
+
+def sequence_from_sums(
+    totals: Floats, *, width: float, cap: int, level: float = 0.95, tests: int = 1
+) -> tuple[float, float]:
+    r"""Return an interval from sums over queries alone, valid at every look.
+
+    With :math:`\ln(1 + x) \ge x - x^2` for :math:`x \ge -1/2`, bets that were fixed in advance and
+    are no larger than :math:`\lambda_0 = 1/(2 C (R + |\theta|))` need no order of the queries:
+
+    .. math::
+        E^\pm(\theta) = \frac1K \sum_{k<K} \exp\Big(\pm\lambda_k \sum_q x_q
+        - \lambda_k^2 \sum_q x_q^2\Big), \qquad \lambda_k = 2^{-k} \lambda_0
+
+    and the interval is the hull of :math:`\frac12(E^+ + E^-) < m/a`. Sums of several logs that
+    share no query are added first.
+
+    Parameters
+    ----------
+    totals : float64 array
+        Σc, ΣD, Σc², ΣcD and ΣD², of at most `cap` pairs of a query.
+    width, cap, level, tests
+        As of :func:`betting_sequence`.
+
+    Returns
+    -------
+    low, high : float
+        NaN where no query has a pair.
+    """
+    count, total, cc, cd, dd = (float(part) for part in totals)
+    if not count > 0:
+        return math.nan, math.nan
+    share = MOST_LOST_OF_SUMS * 0.5 ** np.arange(_HALVINGS)
+
+    def capital(theta: Floats) -> tuple[Floats, Floats]:
+        bets = share[:, None] * _limit(theta, width, cap, 1.0)
+        x = total - theta * count
+        squares = np.maximum(dd - 2 * theta * cd + theta**2 * cc, 0.0)
+        mean = -math.log(_HALVINGS)
+        up, down = (mean + np.logaddexp.reduce(s * bets * x - bets**2 * squares) for s in (1, -1))
+        return up, down
+
+    return _hull(capital, width, _enough(level, tests))
+
+
+def _enough(level: float, tests: int) -> float:
+    """Return the log capital of both kinds together at which a gap is given up."""
+    return math.log(2 * check_count("tests", tests) / significance(level))
+
+
+def _limit(theta: Floats | float, width: float, cap: int, most_lost: float) -> Floats:
+    return np.asarray(most_lost / (cap * (width + np.abs(theta))))
+
+
+def _hull(capital: Capital, width: float, enough: float) -> tuple[float, float]:
+    """Return ends with every θ between them against which there is too little capital."""
+    grid = np.linspace(-width, width, _POINTS)
+    left = np.flatnonzero(_little(capital, grid, enough))
+    if not len(left):
+        # Data that contradict their bounds or their order: every gap is given up.
+        up, down = capital(grid)
+        least = float(grid[np.argmin(np.logaddexp(up, down))])
+        return least, least
+    low, high = grid[left[0] : left[0] + 2], grid[left[-1] : left[-1] + 2]
+    for _ in range(_ZOOMS):
+        low, high = _zoom(capital, low, enough, 0), _zoom(capital, high, enough, -1)
+    return float(low[0]), float(high[1])
+
+
+def _little(capital: Capital, grid: Floats, enough: float) -> Flags:
+    """Return the steps of a grid in which some θ may not be given up yet."""
+    up, down = capital(grid)
+    # Between two points bets on a larger gap have at least what they have at the right one.
+    return np.asarray(np.logaddexp(up[1:], down[:-1]) < enough)
+
+
+def _zoom(capital: Capital, step: Floats, enough: float, end: int) -> Floats:
+    """Return the first (0) or last (-1) part of a step that may not be given up."""
+    fine = np.linspace(step[0], step[1], _POINTS)
+    left = np.flatnonzero(_little(capital, fine, enough))
+    if not len(left):
+        # Finer bounds give the whole step up: what is left begins beyond it.
+        return step[[1, 1]] if end == 0 else step[[0, 0]]
+    return fine[left[end] : left[end] + 2]
+
+
+@kernel
+def _multiply(
+    pairs: Floats, sums: Floats, bets: Floats, theta: Floats, limit: Floats, found: Floats
+) -> None:
+    """Add the log capital at each θ; products of a few factors are taken before their log."""
+    for k in range(len(theta)):
+        for start in range(0, len(pairs), _FACTORS_AT_ONCE):
+            up, down = 1.0, 1.0
+            for q in range(start, min(start + _FACTORS_AT_ONCE, len(pairs))):
+                x = min(bets[q], limit[k]) * (sums[q] - theta[k] * pairs[q])
+                up *= 1.0 + x
+                down *= 1.0 - x
+            found[0, k] += np.log(up)
+            found[1, k] += np.log(down)
