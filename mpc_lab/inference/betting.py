@@ -210,20 +210,37 @@ def sequence_from_sums(
     low, high : float
         NaN where no query has a pair.
     """
-    count, total, cc, cd, dd = (float(part) for part in totals)
-    if not count > 0:
+    if not totals[0] > 0:
         return math.nan, math.nan
-    share = MOST_LOST_OF_SUMS * 0.5 ** np.arange(_HALVINGS)
 
     def capital(theta: Floats) -> tuple[Floats, Floats]:
-        bets = share[:, None] * _limit(theta, width, cap, 1.0)
-        x = total - theta * count
-        squares = np.maximum(dd - 2 * theta * cd + theta**2 * cc, 0.0)
-        mean = -math.log(_HALVINGS)
-        up, down = (mean + np.logaddexp.reduce(s * bets * x - bets**2 * squares) for s in (1, -1))
-        return up, down
+        return log_capital_of_sums(totals, theta, width=width, cap=cap)
 
     return _hull(capital, width, _enough(level, tests))
+
+
+def log_capital_of_sums(
+    totals: Floats, theta: Floats, *, width: float, cap: int
+) -> tuple[Floats, Floats]:
+    """Return the logs of E⁺ and E⁻ of :func:`sequence_from_sums`.
+
+    Parameters
+    ----------
+    totals : float64 array (5,) or (5, look)
+    theta : float64 array (θ,), or (1,) for several looks
+    width, cap
+        As of :func:`betting_sequence`.
+    """
+    count, total, cc, cd, dd = totals
+    share = MOST_LOST_OF_SUMS * 0.5 ** np.arange(_HALVINGS)
+    bets = share[:, None] * _limit(theta, width, cap, 1.0)
+    x = total - theta * count
+    squares = np.maximum(dd - 2 * theta * cd + theta**2 * cc, 0.0)
+    up, down = (
+        np.logaddexp.reduce(sign * bets * x - bets**2 * squares) - math.log(_HALVINGS)
+        for sign in (1, -1)
+    )
+    return up, down
 
 
 def _enough(level: float, tests: int) -> float:

@@ -1,9 +1,9 @@
-"""Run the benchmarks of the page in ``docs/explanation/benchmarks.md`` and keep what they print.
+"""Run the benchmarks of the pages in ``docs/explanation`` and keep what they print.
 
     python tests/benchmarks/results_page.py FOLDER [NAME…]
 
 FOLDER takes logs and what spills, about 12 GB; with names, only those tables are made again. Each
-table goes to ``docs/explanation/measured``, from where the page includes it, also where a ratio
+table goes to ``docs/explanation/measured``, from where a page includes it, also where a ratio
 misses its limit. Takes half an hour on two cores that have nothing else to do.
 """
 
@@ -26,6 +26,7 @@ TABLES = {
     "files-union": ["duckdb_scale.py", "{folder}", "--rows", "10000000", "--union"],
     "files-skewed": ["duckdb_scale.py", "{folder}", "--longest", "1000000", "--runs", "1"],
     "growth": ["growth.py", "{folder}", "--most", "100000000"],
+    "repeated-looks": ["repeated_looks.py"],
 }
 
 
