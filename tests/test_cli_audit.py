@@ -165,6 +165,17 @@ def test_anytime_is_planned_for_1000_queries_unless_told(brief, capsys):
     assert json.loads(capsys.readouterr().out)["gate"]["planned"] == 1000
 
 
+def test_anytime_needs_the_bounds_of_the_outcome(frame, tmp_path, capsys):
+    path = tmp_path / "stars.csv"
+    frame.assign(outcome=1 + 4 * frame["outcome"]).to_csv(path, index=False)
+    assert run(path, *NAMED, *ANYTIME, "--quiet") == 3
+    assert "bounds=(0, 5)" in capsys.readouterr().err
+    words = ["--bounds", "1,5", "--pairs-cap", "2", "--tolerance", "2", "--quiet"]
+    assert run(path, *NAMED, *ANYTIME, *words) == 0
+    assert run(path, *NAMED, *ANYTIME, *words, "--bounds", "1,5,6") == 3
+    assert "bounds must be the lowest and the highest outcome" in capsys.readouterr().err
+
+
 def test_a_log_without_a_gap_passes_the_gate(frame, tmp_path, capsys):
     even = frame.assign(type=np.where(np.random.default_rng(0).random(len(frame)) < 0.5, "a", "b"))
     even.to_csv(tmp_path / "even.csv", index=False)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import queries_needed
+from repeated_looks import OUTCOMES, drawn, looks
 from simulated import (
     band_over,
     covers,
@@ -98,3 +99,17 @@ def test_a_log_of_the_planned_size_finds_the_gap_as_often_as_planned():
     assert by_family[:, 1].mean() >= 0.8 - four_errors(0.8, 100)
     # The size for one group is too small for the family: the adjusted one is no duplicate of it.
     assert by_itself[:, 1].mean() < 0.8
+
+
+@pytest.mark.parametrize("outcome", [name for name in OUTCOMES if name != "normal"])
+@pytest.mark.parametrize("rate", [2.0, 0.05])
+def test_bets_on_bounded_outcomes_hardly_ever_miss_at_any_look(outcome, rate):
+    found = [looks(drawn, outcome, rate, 2, seed)[0] for seed in range(50)]
+    for name in ("rows", "sums"):
+        assert np.mean([ever[name] for ever in found]) <= 0.05 + four_errors(0.05, 50)
+    assert np.mean([ever["fixed"] for ever in found]) > 0.1
+
+
+def test_the_asymptotic_sequence_hardly_ever_misses_normal_outcomes():
+    found = [looks(drawn, "normal", 0.2, 10, seed)[0] for seed in range(50)]
+    assert np.mean([ever["asymptotic"] for ever in found]) <= 0.05 + four_errors(0.05, 50)

@@ -323,7 +323,7 @@ def _read_times(table: Frame, columns: ColumnNames) -> Ints | None:
     """Return the place of each row's time among all times."""
     if columns.time is None:
         return None
-    values = pandas_series(get_column(table, columns.time, "time"))
+    values = pandas_series(get_column(table, columns.time, "time")).infer_objects()
     try:
         if not pd.api.types.is_numeric_dtype(values.dtype):
             values = pd.to_datetime(values, utc=True, format="ISO8601")
@@ -331,7 +331,7 @@ def _read_times(table: Frame, columns: ColumnNames) -> Ints | None:
     except (TypeError, ValueError) as error:
         raise MpcError(
             f"{ROLES['time'].describe(columns.time)} must hold numbers, dates or texts such as "
-            f"'2026-03-01 12:00'; got {values.iloc[0]!r} ({error}). Convert the column first."
+            f"'2026-03-01 12:00'; got one such as {values.iloc[0]!r}. Convert the column first."
         ) from error
 
 
