@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import queries_needed
+import within_tolerance
 from repeated_looks import OUTCOMES, drawn, looks
 from simulated import (
     band_over,
@@ -89,6 +90,15 @@ def test_a_ranker_without_bias_is_rarely_called_biased():
     assert (called.any(axis=2).mean(axis=0) <= 0.05 + four_errors(0.05, 100)).all()
     # at the widest threshold every interval is below 0, and only its mirror image holds it back
     assert all((reason[2] == "bracket").all() for _, reason in found)
+
+
+def test_a_gap_as_large_as_the_tolerance_is_rarely_called_within_at_any_threshold():
+    found = [within_tolerance.called_within(0.05, seed) for seed in range(100)]
+    alone, verdict = np.mean(found, axis=0).T
+    assert (verdict <= 0.025 + four_errors(0.025, 100)).all()
+    # matched pairs alone are pushed down by what outcomes rise with the score
+    assert alone[2] > 0.8
+    assert alone[3] == 1
 
 
 def test_a_log_of_the_planned_size_finds_the_gap_as_often_as_planned():

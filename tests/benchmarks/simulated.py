@@ -73,6 +73,18 @@ def without_bias(rng, *, queries=1000, shown=10, share=0.4):
     return ranking_of(item, score, outcome, {"g": member, "not g": ~member})
 
 
+def rising_outcomes(rng, *, queries=4000, shown=10, share=0.4, gap=0.05, noise=0.3):
+    """Return a log whose outcome rises with the score and is higher by `gap` in group "g".
+
+    At a tie the true gap is `gap`. Every row is an item of its own.
+    """
+    score = rng.random((queries, shown))
+    member = rng.random(score.shape) < share
+    outcome = score + gap * member + noise * rng.normal(size=score.shape)
+    item = np.arange(score.size).reshape(score.shape)
+    return ranking_of(item, score, outcome, {"g": member})
+
+
 def ranking_of(item, score, outcome, member):
     """Return the ranking of tables (query, place)."""
     query = np.repeat(np.arange(len(item)), item.shape[1])
@@ -164,13 +176,13 @@ def rejections(source, epsilon, *, cluster="union"):
     }
 
 
-def verdicts(moments, *, method="holm"):
+def verdicts(moments, *, method="holm", tolerance=None):
     """Return verdicts on matched pairs and their reasons, as arrays (threshold, group)."""
     found = []
     for k in range(moments.edges.shape[1]):
         own = moments.at(np.full((len(moments.center), 1), k))
         cells = [infer(own, cluster="union", level=LEVEL)]
-        judged = judge(own.modes, cells, method=method, level=LEVEL, tolerance=None, seed=0)
+        judged = judge(own.modes, cells, method=method, level=LEVEL, tolerance=tolerance, seed=0)
         found.append((judged["verdict"][0, 0], judged["verdict_reason"][0, 0]))
     return tuple(np.array(part) for part in zip(*found, strict=True))
 
