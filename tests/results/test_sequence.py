@@ -7,6 +7,7 @@ import pytest
 import mpc_lab as mpc
 from helpers import betting_oracle as oracle
 from mpc_lab.inference.sequence import confidence_sequence
+from mpc_lab.results.gate import decide
 
 
 def test_the_sequence_of_a_cell_is_that_of_its_query_variance():
@@ -153,6 +154,22 @@ def test_without_bounds_there_is_no_sequence_and_no_gate(ratings):
         with pytest.raises(mpc.MpcError, match=r"run mpc.audit\(…, bounds=\(0, 5\)\) with"):
             ask()
     assert audit.confidence_sequence(asymptotic=True).attrs["method"] == "asymptotic"
+
+
+def test_the_anytime_gate_goes_by_the_hull_of_both_sides(ratings):
+    how = {**COLUMNS, **HOW, "bounds": (1, 5), "pairing_modes": ["matched", "mirrored"]}
+    audit = mpc.audit(ratings.assign(outcome=np.where(ratings["group"] == "a", 5, 1)), **how)
+    found = audit.confidence_sequence(planned=50).squeeze()
+    low, high = found["low"].min("pairing_mode"), found["high"].max("pairing_mode")
+    for group in "abc":
+        ends = [abs(float(end.sel(group=group))) for end in (low, high)]
+        decided = decide(audit, max(ends) + 1e-9, planned=50)
+        assert group not in (*decided.failed, *decided.undecided)
+        assert group in decide(audit, max(ends) - 1e-3, planned=50).undecided
+        inner = float(low.sel(group=group)) - 1e-9
+        if inner > 0:
+            assert group in decide(audit, inner, planned=50).failed
+    assert float(low.sel(group="a")) > 0
 
 
 def test_rules_that_change_with_the_log_have_no_sequence(ratings):
