@@ -145,6 +145,8 @@ def test_all_outputs_hold_the_decision_of_the_exit_code(
         "failed": failed,
         "undecided": undecided,
         "tolerance": float(tolerance[1]) if tolerance else None,
+        "scoring_rule": "baseline",
+        "pairing_mode": "matched",
         "intervals": "anytime",
         "planned": 3000,
     }
