@@ -259,7 +259,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             together,
             capped(),
         ),
-        assemble.attributes(plan, source.facts)
+        assemble.attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))},
         ranking=log.ranking,
         scores=None if log.ranking is None else partial(_scores, plan, log.ranking),

@@ -33,9 +33,10 @@ each when it is first used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mpc_lab.engines.progress import Progress
@@ -53,10 +54,13 @@ class OpenLog(ABC):
         Its columns and groups.
     ranking : Ranking or None
         The rows, where they stay in memory.
+    origin : mapping
+        Where the rows came from, in numbers and texts: ``kind``, and of files what to name them by.
     """
 
     known: Known
     ranking: Ranking | None = None
+    origin: Mapping[str, Any] = MappingProxyType({"kind": "rows"})
 
     @abstractmethod
     def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:

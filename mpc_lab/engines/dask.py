@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -118,6 +119,8 @@ class DaskLog(OpenLog):
     drop : bool
         Whether rows with a missing value are left out.
     """
+
+    origin: Mapping[str, Any] = MappingProxyType({"kind": "dask"})
 
     @reaching_dask()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,8 +48,9 @@ class InMemory(OpenLog):
 
     ranking: Ranking
 
-    def __init__(self, ranking: Ranking) -> None:
+    def __init__(self, ranking: Ranking, origin: Mapping[str, Any] | None = None) -> None:
         self.ranking = self.known = ranking
+        self.origin = self.origin if origin is None else origin
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:

@@ -90,10 +90,13 @@ def _open_files(
     files.schema(names.roles(extra))  # what is wrong with a column is told before any row is read
     if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
         done = progress("reading files", len(files.paths)) if progress else None
-        return InMemory(read_ranking(files, names, drop=drop, extra=extra, done=done))
+        ranking = read_ranking(files, names, drop=drop, extra=extra, done=done)
+        return InMemory(ranking, files.origin(ranking.stamp))
     from mpc_lab.engines.duckdb import DuckLog
 
-    return DuckLog(files, names, drop=drop, limits=limits, spill=spill)
+    log = DuckLog(files, names, drop=drop, limits=limits, spill=spill)
+    log.origin = {**files.origin(log.stamp), "memory": memory}
+    return log
 
 
 def _columns_of(rules: Any) -> list[Hashable]:

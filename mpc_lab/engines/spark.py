@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 import pickle
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mpc_lab.engines import OpenLog
@@ -92,6 +93,8 @@ class SparkLog(OpenLog):
     drop : bool
         Whether rows with a missing value are left out.
     """
+
+    origin: Mapping[str, Any] = MappingProxyType({"kind": "spark"})
 
     @reaching_spark()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:

@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from tempfile import mkdtemp
@@ -134,6 +134,16 @@ class Files:
             size, time = status.st_size, status.st_mtime_ns
             made.append({"path": path, "bytes": size, "modified_ns": time, "sha256": digest})
         return made
+
+    def origin(self, stamp: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return how to name the files again, with what `stamp` said of them."""
+        checked = [
+            # The folder of an upload is ours, and gone by the time anybody looks for it.
+            {**one, "path": os.path.basename(path) if isinstance(path, _Upload) else path}
+            for path, one in zip(self.paths, stamp, strict=True)
+        ]
+        kept = [{name: one[name] for name in ("path", "bytes", "sha256")} for one in checked]
+        return {"kind": "files", "files": kept, "sep": self.sep, "encoding": self.encoding}
 
     def bytes_in_memory(self, roles: Roles) -> int:
         """Estimate what an audit of the rows in memory takes."""

@@ -170,6 +170,11 @@ class Ranking:
         self._score_std: float | None = None
 
     @property
+    def stamp(self) -> list[dict[str, Any]]:
+        """Size, time and checksum of the files that the rows were read from; else empty."""
+        return self._stamp
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.score)

@@ -16,55 +16,12 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import settings
 from mpc_lab.results.gate import decide, state
+from mpc_lab.results.recipe import Recipe, describe_data, options_of, recipe, versions
 from mpc_lab.results.summary import Cell, interval_word, reading, slices
 from mpc_lab.text import minus, name, percent, plain, with_ends
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
-
-# ---- what an audit was made from
-
-_SIZES = ("n_rows", "n_queries", "n_units", "n_items", "n_dropped")
-
-
-def options_of(audit: Audit) -> dict[str, Any]:
-    """Return the options the audit was run with."""
-    return _attribute(audit, "options")
-
-
-def versions(audit: Audit) -> dict[str, str]:
-    """Return the versions of the libraries that it was run with."""
-    return {str(key): str(version) for key, version in _attribute(audit, "versions").items()}
-
-
-def columns(audit: Audit) -> dict[str, Any]:
-    """Return which column had which role."""
-    named = _attribute(audit, "columns")
-    return {role: column for role, column in named.items() if column is not None}
-
-
-def fingerprint(audit: Audit) -> str | None:
-    """Return the hash of the rows, None where it is not known."""
-    if audit.ranking is not None:
-        return audit.ranking.fingerprint()
-    known = audit.attrs.get("fingerprint")
-    return None if known is None else str(known)
-
-
-def describe_data(audit: Audit) -> dict[str, Any]:
-    """Return the sizes of the log, its columns and its fingerprint."""
-    known = settings(audit)
-    sizes = {size: int(known[size]) for size in _SIZES if size in known}
-    return {**sizes, "columns": columns(audit), "fingerprint": fingerprint(audit)}
-
-
-def _attribute(audit: Audit, key: str) -> dict[str, Any]:
-    try:
-        found = json.loads(str(audit.attrs.get(key, "{}")))
-    except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}
-
 
 # ---- the section of a model card, in Markdown
 
@@ -111,6 +68,10 @@ def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None =
         "",
         *_bullets(_data(audit)),
         "",
+        "### The same numbers again",
+        "",
+        *_recipe(recipe(audit)),
+        "",
         "### Limits",
         "",
         *_bullets([*found.cautions, *LIMITS]),
@@ -142,6 +103,16 @@ def _rows(heads: list[str], rows: list[list[str]]) -> str:
 def _row(cell: Cell) -> list[str]:
     gap, ends = with_ends(cell.estimate, cell.low, cell.high)
     return [escape_markdown(name(cell.group)), cell.verdict, gap, ends, f"{cell.pairs:,}"]
+
+
+def _recipe(found: Recipe) -> list[str]:
+    """Return the call as a block of code; in its literals no character means anything elsewhere."""
+    call = found.call.translate({ord(mark): f"\\x{ord(mark):02x}" for mark in "<>&`~"})
+    lines = [*_bullets(found.needs), "", "```python", call, "```"]
+    # A shell has no literals of that kind: what could end the block is left to audit.recipe().
+    if found.command and not set("<>&`~") & set(found.command):
+        lines += ["", "```sh", found.command, "```"]
+    return lines
 
 
 def _data(audit: Audit) -> list[str]:
@@ -189,6 +160,7 @@ def to_json(
         "settings": options_of(audit),
         "data": describe_data(audit),
         "versions": versions(audit),
+        "recipe": _recipe_parts(recipe(audit)),
         "cells": list(_cells(audit.headline)),
     }
     if curve:
@@ -197,6 +169,16 @@ def to_json(
             "cells": list(_cells(audit.curve)),
         }
     return json.dumps(_safe(whole), allow_nan=False)
+
+
+def _recipe_parts(found: Recipe) -> dict[str, Any]:
+    """Return what the other members do not say."""
+    return {
+        "call": found.call,
+        "command": found.command,
+        "needs": list(found.needs),
+        "files": list(found.files),
+    }
 
 
 def _gate(audit: Audit, planned: int | None, rule: str | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ numba and statsmodels load when a person asks for pairs or a regression.
 from mpc_lab.results.audit import Audit
 from mpc_lab.results.questions.boosts import FairBoost
 from mpc_lab.results.questions.certificate import Certificate
+from mpc_lab.results.recipe import Recipe
 from mpc_lab.results.schema import (
     check_curve,
     check_headline,
@@ -22,6 +23,7 @@ __all__ = [
     "Audit",
     "Certificate",
     "FairBoost",
+    "Recipe",
     "check_curve",
     "check_headline",
     "check_moments",

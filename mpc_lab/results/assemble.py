@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.results.base import AuditBase
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
+from mpc_lab.results.recipe import rule_parts
 from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
 from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode, verdict_modes
 
@@ -473,7 +474,9 @@ def headline_moments(audit: AuditBase) -> list[Moments]:
     return kept
 
 
-def attributes(plan: Plan, facts: LogFacts) -> dict[str, int | float | str]:
+def attributes(
+    plan: Plan, facts: LogFacts, origin: Mapping[str, Any]
+) -> dict[str, int | float | str]:
     """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
     alphas = {
         rule.label: alpha
@@ -484,6 +487,8 @@ def attributes(plan: Plan, facts: LogFacts) -> dict[str, int | float | str]:
         **plan_attributes(plan),
         "versions": json.dumps(_versions()),
         "columns": json.dumps(_columns(facts), default=str),
+        "source": json.dumps(dict(origin), default=str),
+        "rules": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
         "alpha": json.dumps(alphas),
         "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
         "all_groups": int(plan.groups == facts.groups),

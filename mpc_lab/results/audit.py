@@ -11,11 +11,13 @@ import xarray as xr
 
 from mpc_lab.errors import check_flag
 from mpc_lab.results import gate as _gate
+from mpc_lab.results import recipe as _recipe
 from mpc_lab.results import storage as _storage
 from mpc_lab.results import summary as _summary
 from mpc_lab.results import view as _view
 from mpc_lab.results.base import check_label
 from mpc_lab.results.questions import Questions
+from mpc_lab.results.recipe import Recipe
 from mpc_lab.results.schema import HEADLINE_DIMS
 
 
@@ -338,6 +340,29 @@ class Audit(Questions):
         from mpc_lab.report import to_json
 
         return to_json(self, check_flag("curve", curve), planned, gate_rule)
+
+    def recipe(self) -> Recipe:
+        """Return what it takes to make the same numbers again.
+
+        Versions, options, checksums of the rows and files, the seed, and one call, or one command
+        line for a log in files, to paste. A report, a model card and the JSON have it too.
+
+        Returns
+        -------
+        mpc_lab.results.Recipe
+            It prints; ``call``, ``command`` and ``to_json()`` give its parts.
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> ranking = mpc.datasets.synthetic(queries=200)
+        >>> audit = mpc.audit(ranking, threshold=0.05, progress=False)
+        >>> space = {"frame": ranking.to_frame()}
+        >>> exec(audit.recipe().call, space)
+        >>> space["audit"].headline.identical(audit.headline)
+        True
+        """
+        return _recipe.recipe(self)
 
     def model_card(self, *, planned: int | None = None, gate_rule: str | None = None) -> str:
         """Return a section for a model card, in Markdown.

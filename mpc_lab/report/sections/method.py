@@ -8,7 +8,8 @@ from typing import Any
 
 from mpc_lab.html import definitions, escape, paragraphs
 from mpc_lab.report.context import Context
-from mpc_lab.report.documents import LIMITS, columns, fingerprint, options_of, versions
+from mpc_lab.report.documents import LIMITS
+from mpc_lab.results.recipe import Recipe, columns, fingerprint, options_of, recipe, versions
 from mpc_lab.vocabulary import MODES, VARIANCES
 
 _SETTING_AT_MOST = 600
@@ -151,6 +152,8 @@ def everything(context: Context) -> str:
     ]
     return "".join(
         [
+            "<h3>The same numbers again</h3>",
+            _recipe(recipe(audit)),
             "<h3>Settings</h3>",
             definitions(options),
             "<h3>Versions</h3>",
@@ -163,7 +166,17 @@ def everything(context: Context) -> str:
     )
 
 
-_ELSEWHERE = {"options", "versions", "columns", "fingerprint"}
+def _recipe(found: Recipe) -> str:
+    """Return the call and the command that make the same numbers, and what they need."""
+    files = [
+        f"{one['path']}: {one['bytes']:,} bytes, SHA-256 {one['sha256']}" for one in found.files
+    ]
+    lines = [found.call, *([found.command] if found.command else [])]
+    blocks = [f'<div class="recipe"><code>{escape(line)}</code></div>' for line in lines]
+    return paragraphs([*found.needs, *files], "soft") + "".join(blocks)
+
+
+_ELSEWHERE = {"options", "versions", "columns", "fingerprint", "source", "rules"}
 
 
 def _opened(value: Any) -> Any:
