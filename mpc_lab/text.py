@@ -206,6 +206,37 @@ def between(values: Sequence[float], form: str) -> str:
 # ---- counts
 
 
+FEW = 10
+
+
+def is_few(count: float) -> bool:
+    """Return whether a count of queries is too small to leave the screen: 1 to 9."""
+    return 0 < count < FEW
+
+
+def guarded(count: float) -> str:
+    """Return a count of queries for what leaves the screen: few could be known one by one.
+
+    Examples
+    --------
+    >>> guarded(1234), guarded(9), guarded(0)
+    ('1,234', '< 10', '0')
+    """
+    return f"< {FEW}" if is_few(count) else f"{count:,.0f}"
+
+
+def guarded_range(counts: Sequence[float]) -> str:
+    """Return the range of counts of queries for what leaves the screen.
+
+    Examples
+    --------
+    >>> guarded_range([3, 40]), guarded_range([3, 5]), guarded_range([12, 12])
+    ('< 10 to 40', '< 10', '12')
+    """
+    low, high = guarded(min(counts)), guarded(max(counts))
+    return low if low == high else f"{low} to {high}"
+
+
 def noun(count: float, word: str) -> str:
     """Return a word for one thing as it follows a count.
 

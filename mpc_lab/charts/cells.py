@@ -10,7 +10,7 @@ import pandas as pd
 
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
-from mpc_lab.text import percent, quoted, with_interval
+from mpc_lab.text import guarded, percent, quoted, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -22,7 +22,6 @@ _COLUMNS = {
     "std_error": "std_error",
     "dof": "dof",
     "pairs": "n_pairs",
-    "queries": "n_queries",
 }
 
 
@@ -40,6 +39,8 @@ def curve_frame(audit: Audit, group: str, rule: str, mode: str) -> pd.DataFrame:
     curve = audit.curve_of(group, rule, mode)
     columns = {shown: curve[own].values for shown, own in _COLUMNS.items()}
     frame = pd.DataFrame({"epsilon": curve["epsilon"].values, **columns})
+    # A picture leaves the screen, and what its tooltips say goes with it.
+    frame["queries"] = [guarded(count) for count in curve["n_queries"].values.tolist()]
     for end in ("band_low", "band_high"):
         frame[end] = curve[end].values if end in curve else np.nan
     frame["interval"] = intervals(frame, "gap", "low", "high")

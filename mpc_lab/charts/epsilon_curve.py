@@ -114,7 +114,7 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
         alt.Tooltip("interval:N", title="gap and interval"),
         alt.Tooltip("band:N", title="band over all ε"),
         alt.Tooltip("pairs:Q", format=","),
-        alt.Tooltip("queries:Q", format=","),
+        alt.Tooltip("queries:N"),
     ]
     hidden = alt.X("epsilon:Q", title=None, **{**span, "axis": _bare(span["axis"])})
     y_title = theme.GAP_TITLE
@@ -200,7 +200,7 @@ def _pairs(frame: pd.DataFrame, cell: Cell, span: dict[str, Any]) -> alt.LayerCh
         tooltip=[
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
             alt.Tooltip("pairs:Q", format=","),
-            alt.Tooltip("queries:Q", format=","),
+            alt.Tooltip("queries:N"),
         ],
     )
     layers: list[alt.Chart] = [

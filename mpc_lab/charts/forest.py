@@ -21,7 +21,17 @@ from mpc_lab.results.summary import (
     slices,
     why_not,
 )
-from mpc_lab.text import NOTHING, between, labels, listing, p_value, plural, quoted, with_interval
+from mpc_lab.text import (
+    NOTHING,
+    between,
+    guarded,
+    labels,
+    listing,
+    p_value,
+    plural,
+    quoted,
+    with_interval,
+)
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE
 
 if TYPE_CHECKING:
@@ -176,7 +186,7 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
         "interval": with_interval(cell.estimate, cell.low, cell.high),
         "p": p_value(cell.p),
         "pairs": cell.pairs,
-        "queries": cell.queries,
+        "queries": guarded(cell.queries),
         "effective": cell.effective,
         "epsilon": cell.epsilon,
     }
@@ -240,6 +250,6 @@ def _tooltip() -> list[alt.Tooltip]:
         alt.Tooltip("p:N", title="adjusted p"),
         alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
         alt.Tooltip("pairs:Q", format=","),
-        alt.Tooltip("queries:Q", format=","),
+        alt.Tooltip("queries:N"),
         alt.Tooltip("effective:Q", title="effective clusters", format=",.1f"),
     ]

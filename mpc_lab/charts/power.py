@@ -110,7 +110,7 @@ def _layers(frame: pd.DataFrame, cell: Cell) -> alt.LayerChart:
             alt.Tooltip("line:N", title="line"),
             alt.Tooltip("value:Q", title="gap", format=".3g"),
             alt.Tooltip("pairs:Q", format=","),
-            alt.Tooltip("queries:Q", format=","),
+            alt.Tooltip("queries:N"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
         ],
     )

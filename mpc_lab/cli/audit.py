@@ -233,8 +233,8 @@ def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
         made.append("save")
     if "report" in given:
         shown = _shows_progress(given)
-        pairs = given.get("pairs", 0)
-        result.report(given["report"], pairs=pairs, progress=shown, **gate)
+        how = {"pairs": given.get("pairs", 0), "show_ids": given.get("show_ids", False)}
+        result.report(given["report"], **how, progress=shown, **gate)
         made.append("report")
     if "json" in given:
         _put(given["json"], result.to_json(**gate) + "\n")

@@ -203,6 +203,12 @@ OPTIONS = (
     Option(
         "pairs", "whole", OUTPUT, "show so many pairs of each flagged group in the report (0)", "N"
     ),
+    Option(
+        "show_ids",
+        "flag",
+        OUTPUT,
+        "name the queries of these pairs by their ids; else they are numbered",
+    ),
     Option("save", "path", OUTPUT, "save the audit, sums and never rows", "OUT.nc"),
     Option("json", "path", OUTPUT, "write the numbers as JSON; - for standard output", "OUT.json"),
     Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),

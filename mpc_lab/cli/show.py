@@ -6,7 +6,7 @@ import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.text import NOTHING, entry, plain
+from mpc_lab.text import FEW, NOTHING, entry, is_few, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,8 +92,14 @@ def _cells(row: dict[Hashable, Any], several: list[str]) -> tuple[str, ...]:
 
 
 def to_csv(audit: Audit) -> str:
-    """Return the headline as CSV; a name that a spreadsheet would obey has ``'`` before it."""
+    """Return the headline as CSV.
+
+    A name that a spreadsheet would obey has ``'`` before it, and fewer than 10 queries are "< 10".
+    """
     frame = audit.to_frame()
+    few = frame["n_queries"].map(is_few)
+    if few.any():
+        frame["n_queries"] = frame["n_queries"].astype(object).where(~few, f"< {FEW}")
     for name in frame.columns[[frame[name].dtype.kind not in "biuf" for name in frame.columns]]:
         frame[name] = [neutral(value) for value in frame[name]]
     text: str = frame.to_csv(index=False, lineterminator="\n")

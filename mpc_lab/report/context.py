@@ -64,6 +64,8 @@ class Context:
         Pairs to show of each group looked at closely.
     covariates
         As of :meth:`mpc_lab.Audit.balance`.
+    show_ids : bool
+        Whether pairs have the ids of their queries.
     gate : str
         What a gate says that was decided by other intervals than the verdicts; else empty.
     """
@@ -72,6 +74,7 @@ class Context:
     pairs: int = 0
     covariates: Any = ()
     gate: str = ""
+    show_ids: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @cached_property

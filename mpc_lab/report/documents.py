@@ -18,7 +18,7 @@ from mpc_lab.results.base import settings
 from mpc_lab.results.gate import decide, state
 from mpc_lab.results.recipe import Recipe, describe_data, options_of, recipe, versions
 from mpc_lab.results.summary import Cell, interval_word, reading, slices
-from mpc_lab.text import minus, name, percent, plain, with_ends
+from mpc_lab.text import guarded, is_few, minus, name, percent, plain, with_ends
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -42,7 +42,7 @@ LIMITS = (
 
 def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None = None) -> str:
     """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
-    found, part, options = reading(audit), slices(audit)[0], options_of(audit)
+    found, part, options = reading(audit, leaves=True), slices(audit)[0], options_of(audit)
     gate = state(audit, planned, gate_rule)
     level = percent(float(options.get("level", 0.95)))
     adjusted = "" if options.get("adjust") == "none" else "adjusted "
@@ -146,7 +146,7 @@ def to_json(
     audit: Audit, curve: bool = True, planned: int | None = None, gate_rule: str | None = None
 ) -> str:
     """Return the numbers of an audit as one JSON text; see :meth:`mpc_lab.Audit.to_json`."""
-    words = reading(audit)
+    words = reading(audit, leaves=True)
     whole: dict[str, Any] = {
         "format": "mpc_lab audit",
         "format_version": FORMAT_VERSION,
@@ -213,9 +213,21 @@ def _cells(dataset: xr.Dataset) -> Iterator[dict[str, Any]]:
         for key, array in values.items():
             if key == "std_error_by":
                 cell[key] = dict(zip(families, _plain(array[at]), strict=True))
+            elif key == "n_queries":
+                cell |= _queries(_plain(array[at]))
             else:
                 cell[key] = _plain(array[at])
         yield cell
+
+
+def _queries(counts: int | list[int]) -> dict[str, Any]:
+    """Return counts of queries: null, and "< 10" as text, where they are few."""
+    several = [counts] if isinstance(counts, int) else counts
+    numbers = [None if is_few(count) else count for count in several]
+    texts = [guarded(count) for count in several]
+    if isinstance(counts, int):
+        return {"n_queries": numbers[0], "n_queries_text": texts[0]}
+    return {"n_queries": numbers, "n_queries_text": texts}
 
 
 def _plain(values: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
 from mpc_lab.engines.progress import Progress
-from mpc_lab.errors import check_whole
+from mpc_lab.errors import check_flag, check_whole
 from mpc_lab.html import chart_library, escape, paragraphs
 from mpc_lab.report.context import Context, Section
 from mpc_lab.report.sections import SECTIONS
@@ -51,6 +51,7 @@ def write(
     progress: bool | None = None,
     planned: int | None = None,
     gate_rule: str | None = None,
+    show_ids: bool = False,
 ) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
     shown = check_whole(
@@ -58,7 +59,8 @@ def write(
     )
     # A hopeless path is refused before the work.
     target_path(path)
-    made = page(audit, shown, covariates, progress, planned, gate_rule)
+    named = check_flag("show_ids", show_ids)
+    made = page(audit, shown, covariates, progress, planned, gate_rule, named)
     return write_text(path, made)
 
 
@@ -69,9 +71,10 @@ def page(
     progress: bool | None = False,
     planned: int | None = None,
     gate_rule: str | None = None,
+    show_ids: bool = False,
 ) -> str:
     """Return the report of an audit as one HTML text."""
-    context = Context(audit, pairs, covariates, state(audit, planned, gate_rule))
+    context = Context(audit, pairs, covariates, state(audit, planned, gate_rule), show_ids)
     bodies = []
     with Progress(progress, unit="section") as bar:
         done = bar("writing the report", len(SECTIONS))

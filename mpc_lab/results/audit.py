@@ -263,6 +263,7 @@ class Audit(Questions):
         *,
         planned: int | None = None,
         gate_rule: str | None = None,
+        show_ids: bool = False,
     ) -> Path:
         """Write one self-contained page, which needs no network and can be printed.
 
@@ -276,8 +277,8 @@ class Audit(Questions):
         path : path
             The file; its folder must exist.
         pairs : int
-            Show so many pairs of each flagged group, with the ids of queries and items as they
-            stand in the log. By default the page holds aggregates only.
+            Show so many pairs of each flagged group, with the ids of items as they are in the log;
+            queries are numbered. By default the page holds aggregates only.
         covariates
             Columns whose balance is shown, as of :meth:`balance`.
         progress : bool, optional
@@ -288,6 +289,8 @@ class Audit(Questions):
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
         gate_rule : str, optional
             The scoring rule that this gate goes by, as of :meth:`check`.
+        show_ids : bool
+            Name the queries of these pairs by their ids: ask first who may read them.
 
         Returns
         -------
@@ -306,7 +309,7 @@ class Audit(Questions):
         """
         from mpc_lab.report import write
 
-        return write(self, path, pairs, covariates, progress, planned, gate_rule)
+        return write(self, path, pairs, covariates, progress, planned, gate_rule, show_ids)
 
     def to_json(
         self, curve: bool = True, *, planned: int | None = None, gate_rule: str | None = None

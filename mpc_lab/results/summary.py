@@ -14,7 +14,7 @@ from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
-from mpc_lab.text import between, decimals, listing, noun, number, percent, quoted
+from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
     INCONCLUSIVE,
@@ -185,14 +185,25 @@ def summary(audit: Audit) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def reading(audit: Audit) -> Reading:
-    """Return the sentences of the summary."""
+def reading(audit: Audit, *, leaves: bool = False) -> Reading:
+    """Return the sentences of the summary.
+
+    Parameters
+    ----------
+    audit : Audit
+    leaves : bool
+        For a document that others read: fewer than 10 queries are not counted.
+    """
     parts, options = slices(audit), settings(audit)
     first = parts[0]
     return Reading(
         findings=list(_findings(first, options)),
         others=[*_others(first, options), *_needed(audit, first, options)],
-        compared=[*_declared(options), _compared(first, options), _inference(first, options)],
+        compared=[
+            *_declared(options),
+            _compared(first, options, leaves),
+            _inference(first, options),
+        ],
         more=list(_more(parts)),
         cautions=list(_cautions(parts, options)),
     )
@@ -330,7 +341,7 @@ def _names(cells: list[Cell]) -> str:
     return f"{len(cells):,} {noun} ({listing([quoted(cell.group) for cell in cells])})"
 
 
-def _compared(part: Slice, options: dict[str, Any]) -> str:
+def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
     used = [cell for cell in part.cells if cell.pairs]
     if not used:
         return f"Compared: nothing; no group has {part.mode} pairs within the threshold."
@@ -339,7 +350,8 @@ def _compared(part: Slice, options: dict[str, Any]) -> str:
     pairs, queries = [cell.pairs for cell in used], [cell.queries for cell in used]
     return (
         f"Compared: {between(pairs, ',')} {part.mode} {noun(max(pairs), 'pair')}"
-        f"{' a group' if several else ''} in {between(queries, ',')} "
+        f"{' a group' if several else ''} in "
+        f"{guarded_range(queries) if leaves else between(queries, ',')} "
         f"{noun(max(queries), 'query')}; a pair is an item of the group and one outside it, in one "
         "query, with scores "
         f"at most epsilon = {between([cell.epsilon for cell in used], '.3g')} apart"

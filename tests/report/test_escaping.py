@@ -165,13 +165,29 @@ def test_a_spreadsheet_is_given_no_formula(hostile):
             assert not row[column].lstrip().startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
+BLOCK = re.compile(r"^```(?:python|sh)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+
+
 def test_a_model_card_has_no_markup_of_the_data(hostile):
-    card = hostile.model_card()
-    assert not re.search(r"<(?!br>)", card)
+    whole = hostile.model_card()
+    assert not re.search(r"<(?!br>)", whole)
+    # Blocks of code show what is in them as it is, as long as nothing in them ends one.
+    card = BLOCK.sub("", whole)
+    assert len(BLOCK.findall(whole)) == 1
     assert not re.search(r"(?<!\\)[\[\]`]", card)
     assert "://" not in card.replace("\\://", "")
     rows = [line for line in card.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+
+
+def test_nothing_in_the_data_ends_the_code_of_a_model_card():
+    names = [*[name for name in CORPUS if name.strip()][:20], "```", "a\n```\n# b", "<b>&`~~~"]
+    audit = mpc.audit(log([*names, "rest"]), **COLUMNS, groups=names, threshold=0.2, progress=False)
+    (code,) = BLOCK.findall(audit.model_card())
+    assert not set("<>&`~") & set(code)
+    space = {"frame": log([*names, "rest"])}
+    exec(code, space)
+    assert space["audit"].headline.identical(audit.headline)
 
 
 def test_the_notebook_view_has_no_element_of_the_data(hostile):

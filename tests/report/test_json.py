@@ -104,10 +104,10 @@ def test_a_loaded_audit_has_the_same_twin(audit, tmp_path):
 
 def test_the_schema_knows_every_variable():
     cells = schema()["properties"]["cells"]["items"]["properties"]
-    assert set(cells) == {"group", "scoring_rule", "pairing_mode", *HEADLINE}
+    assert set(cells) == {"group", "scoring_rule", "pairing_mode", "n_queries_text", *HEADLINE}
     assert cells["verdict"]["enum"] == list(VERDICTS)
     points = schema()["properties"]["curve"]["properties"]["cells"]["items"]["properties"]
-    assert set(points) == {"group", "scoring_rule", "pairing_mode", *CURVE}
+    assert set(points) == {"group", "scoring_rule", "pairing_mode", "n_queries_text", *CURVE}
 
 
 def test_a_verdict_that_there_is_none_of_is_refused(audit, validator):

@@ -8,8 +8,9 @@ import pandas as pd
 
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
+from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
-from mpc_lab.text import between, entry, minus, p_value, with_ends
+from mpc_lab.text import between, entry, guarded, minus, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -25,7 +26,7 @@ READ = (
 
 def finding(context: Context) -> str:
     """Return what was found, in words."""
-    found = reading(context.audit)
+    found = reading(context.audit, leaves=True)
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
     findings = [line.replace(*elsewhere) for line in found.findings]
     pieces = [
@@ -102,7 +103,7 @@ def _row(cell: Cell, findable: float) -> list[str]:
         escape(p_value(cell.p)),
         entry(cell.epsilon, ".3g"),
         entry(cell.pairs, ",d"),
-        entry(cell.queries, ",d"),
+        escape(guarded(cell.queries)),
         entry(cell.effective, ",.1f"),
         entry(findable, 3),
     ]
@@ -124,8 +125,13 @@ def pairs(context: Context) -> str:
         how = "None was asked for: this page holds aggregates only. See audit.report(…, pairs=20)."
         return paragraphs([how], "note")
     how = (
-        "The pairs with the smallest score distances, with ids as in the log. The item is in "
-        "the group, the other item is not. They illustrate; the estimate is over all pairs."
+        "The pairs with the smallest score distances. The item is in the group, the other item is "
+        "not. They illustrate; the estimate is over all pairs. "
+    )
+    how += (
+        "Queries and items have their ids of the log."
+        if context.show_ids
+        else "Items have their ids of the log; queries are numbered."
     )
     pieces = [paragraphs([how], "soft")]
     for cell in context.focus:
@@ -136,7 +142,14 @@ def pairs(context: Context) -> str:
 
 def _pairs(context: Context, cell: Cell) -> str:
     part = context.part
-    found = context.audit.pairs(cell.group, part.rule, part.mode, limit=context.pairs)
+    found = list_pairs(
+        context.audit,
+        cell.group,
+        part.rule,
+        part.mode,
+        limit=context.pairs,
+        show_ids=context.show_ids,
+    )
     if found.empty:
         return paragraphs(["There is no pair."], "note")
     heads = [Head(escape(str(column).replace("_", " ")), column in _NAMES) for column in found]

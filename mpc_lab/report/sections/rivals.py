@@ -13,7 +13,7 @@ from mpc_lab.report.context import Context
 from mpc_lab.results.base import need_rows
 from mpc_lab.results.questions.boosts import FairBoost
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import entry, percent, with_ends
+from mpc_lab.text import entry, guarded, percent, with_ends
 
 _DRAWN = 3
 _STEPS = 41
@@ -106,8 +106,8 @@ def _sentence(found: FairBoost) -> str:
     return (
         f"<p>{start} the gap crosses 0 on the half it is "
         f"chosen on ({escape(level)} set {reach}; known to within {entry(found.resolution, 4)}). "
-        f"On {held['n_queries']:,.0f} held-out queries the gap goes from {before} to {after} "
-        f"({ends}), {', '.join(parts)}, and {escape(moved)} of the positions change. "
+        f"On {escape(guarded(held['n_queries']))} held-out queries the gap goes from {before} to "
+        f"{after} ({ends}), {', '.join(parts)}, and {escape(moved)} of the positions change. "
         f"{escape(_stopped(found.note))}</p>"
     )
 

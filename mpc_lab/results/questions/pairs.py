@@ -28,16 +28,33 @@ if TYPE_CHECKING:
 
 
 def pairs(
-    audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None, limit: int | None
+    audit: AuditBase,
+    group: str,
+    rule: str,
+    mode: str,
+    epsilon: float | None = None,
+    limit: int | None = None,
+    *,
+    show_ids: bool = True,
 ) -> pd.DataFrame:
-    """Return the pairs of one cell, one row each, sorted by distance and then by input order."""
+    """Return the pairs of one cell, one row each, sorted by distance and then by input order.
+
+    Parameters
+    ----------
+    audit, group, rule, mode, epsilon, limit
+        See :meth:`mpc_lab.Audit.pairs`.
+    show_ids : bool
+        Whether queries have their ids, as on the screen, or are numbered, for what leaves it.
+    """
     limit = _limit(limit)
     ranking = need_rows(audit, "pairs")
     scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
     used = ranking.score if scores is None else scores
     i, j = listed["row_i"], listed["row_j"]
-    columns: dict[str, Any] = {"query": ranking.query_labels(ranking.query_code[i])}
+    codes = ranking.query_code[i]
+    numbered = [f"query {code + 1:,} of {ranking.n_queries:,}" for code in codes.tolist()]
+    columns: dict[str, Any] = {"query": ranking.query_labels(codes) if show_ids else numbered}
     if ranking.item_code is not None:
         columns["item"] = ranking.item_labels(ranking.item_code[i])
         columns["other_item"] = ranking.item_labels(ranking.item_code[j])
