@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from mpc_lab.inference.estimates import Estimates, effective_clusters
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
 MOST_BINS = 10
+# The mean over one wide bin is MPC itself again, which is no certificate.
+FEWEST_BINS = 4
 FEWEST_QUERIES = 30
 
 
@@ -27,7 +29,8 @@ class Curve:
     n_pairs, n_queries : array of int64 (bin,)
     band_low, band_high : array (bin,)
     above : array of bool (bin,)
-        Whether this bin and all before it have a lower band above 0.
+        Whether this bin and all before it have a lower band above 0; for the bins of a
+        certificate, False where there are fewer than 4.
     """
 
     estimate: Floats
@@ -49,7 +52,7 @@ class Certified:
     ----------
     alpha : float
         The right end of the last bin such that it and all before it have a lower band above 0;
-        0 if the first has not.
+        0 if the first has not, or if there are fewer than 4 bins.
     edges : array (bin + 1,)
         From 0; a bin holds its right end, the first also its left. One number where no bin has
         enough queries.
@@ -91,7 +94,8 @@ def certify(
     over distances *up to* ε, but its proof needs the mean *at* each distance, and the first does
     not give the second. So the distances are cut into bins with equal numbers of pairs, the first
     from 0, as many as give each at least 30 effective queries and at most 10, from the scores
-    alone; a sup-t band covers the means of all bins at once.
+    alone; a sup-t band covers the means of all bins at once. Fewer than 4 bins certify nothing:
+    inside a wide bin the mean may change its sign unseen.
 
     Parameters
     ----------
@@ -145,6 +149,8 @@ def certify(
 
     bins = curve(starts, counts, sums)
     cumulative = curve(np.zeros_like(ends), counts.cumsum(axis=1), sums.cumsum(axis=1))
+    if len(ends) < FEWEST_BINS:
+        bins = replace(bins, above=np.zeros_like(bins.above))
     alpha, epsilon = (float(edges[int(part.above.sum())]) for part in (bins, cumulative))
     return Certified(alpha, edges, bins, cumulative, epsilon, level)
 

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
+from certificate import past_crossing
 from helpers.pair_sums import random_pairs
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.certificate import bin_ends, certify
+from mpc_lab.inference.certificate import FEWEST_BINS, bin_ends, certify
 
 
 def falling_pairs(seed=0, n=20_000, start=0.5, in_a_query=4):
@@ -75,6 +76,32 @@ def test_too_few_queries_give_no_bins_and_no_certificate():
     assert found.alpha == 0
     assert found.edges.tolist() == [0.0]
     assert found.bins.estimate.size == 0
+
+
+def test_fewer_than_four_bins_certify_nothing():
+    gap, d, query = falling_pairs(n=400, in_a_query=10)
+    found = certify(gap, d + 100, query)
+    assert 1 <= len(found.bins.estimate) < FEWEST_BINS
+    assert (found.bins.band_low > 0).all()
+    assert found.alpha == 0
+    assert not found.bins.above.any()
+    assert found.mpc_epsilon == gap.max()
+
+
+def test_three_distinct_distances_are_too_few_however_many_queries_there_are():
+    gap, d, query = falling_pairs(n=2000, in_a_query=1)
+    for values, certified in ((3, False), (4, True)):
+        found = certify(np.floor(values * gap), d + 100, query)
+        assert len(found.bins.estimate) == values
+        assert (found.alpha > 0) == certified
+
+
+def test_small_logs_certify_nothing_past_where_the_mean_is_0():
+    found = np.array([past_crossing(35, 0.75, seed) for seed in range(50)])
+    assert found[:, 0].max() < FEWEST_BINS
+    assert found[:, 1].sum() == 0
+    # with one bin, which is MPC itself, most of them would
+    assert found[:, 2].mean() > 0.4
 
 
 def test_no_pairs_give_no_certificate():

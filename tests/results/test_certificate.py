@@ -69,6 +69,15 @@ def test_too_few_queries_are_said_so():
     assert found.bins.sizes["bin"] == 0
 
 
+def test_too_few_bins_are_said_so():
+    found = certificate(quick_audit(synthetic(queries=45)), "1")
+    assert 0 < found.bins.sizes["bin"] < 4
+    assert found.alpha == 0
+    assert not found.bins.certified.any()
+    assert "its pairs fill only 1 bin of score distance with at least 30" in found.sentence
+    assert "a certificate needs at least 4" in found.sentence
+
+
 def test_more_pairs_than_are_listed_leave_the_nearest(audit, monkeypatch):
     monkeypatch.setattr(module, "LARGEST_LIST", 10_000)
     found = certificate(audit, "1")

@@ -127,7 +127,8 @@ def _further() -> str:
         + paragraphs(
             [
                 "The certificate takes the mean of d in bins of Δ with a band over all of them, "
-                "and gives the right end of the last bin up to which every lower end is above 0. "
+                "and gives the right end of the last bin up to which every lower end is above 0; "
+                "fewer than 4 bins certify nothing. "
                 "The smallest gap that could be found is"
             ]
         )

@@ -175,8 +175,9 @@ class Questions(AuditBase):
         Returns
         -------
         Certificate
-            The bins cover all ``matched`` pairs, or the 2,000,000 with the closest scores. Its
-            ``sentence``, which is also what it prints, says what was assumed.
+            The bins cover all ``matched`` pairs, or the 2,000,000 with the closest scores; fewer
+            than 4 certify nothing. Its ``sentence``, which is also what it prints, says what was
+            assumed, or why no boost is certified.
 
         References
         ----------

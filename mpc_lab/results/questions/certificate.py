@@ -11,7 +11,7 @@ import xarray as xr
 
 from mpc_lab.results.base import AuditBase, inference_options
 from mpc_lab.results.questions.pairs import open_cell
-from mpc_lab.text import quoted
+from mpc_lab.text import plural, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.inference.certificate import Certified
@@ -28,7 +28,8 @@ class Certificate:
     ----------
     group, scoring_rule : str
     alpha : float
-        The largest certified boost, in units of the score; 0 where none is.
+        The largest certified boost, in units of the score; 0 where none is, as where the pairs
+        fill fewer than 4 bins. `sentence` gives the reason.
     mpc_epsilon : float
         The largest threshold up to which MPC itself has a lower band above 0. For comparison
         only: a mean over distances up to ε does not give the mean at each distance.
@@ -68,8 +69,17 @@ class Certificate:
         )
 
     def _why(self) -> str:
-        if self.bins.sizes["bin"] == 0:
-            return "its pairs come from fewer than 30 effective queries"
+        from mpc_lab.inference.certificate import FEWEST_BINS, FEWEST_QUERIES
+
+        bins = self.bins.sizes["bin"]
+        if bins == 0:
+            return f"its pairs come from fewer than {FEWEST_QUERIES} effective queries"
+        if bins < FEWEST_BINS:
+            return (
+                f"its pairs fill only {plural(bins, 'bin')} of score distance with at least "
+                f"{FEWEST_QUERIES} effective queries each, and a certificate needs at least "
+                f"{FEWEST_BINS}, because the mean may change sign inside a wide bin"
+            )
         first = self.bins.isel(bin=0)
         return (
             "the mean outcome difference at distances up to "
