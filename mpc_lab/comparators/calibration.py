@@ -14,7 +14,13 @@ import numpy as np
 from mpc_lab.comparators.base import UNDERVALUED, Case, Comparison, Conditions, comparison
 from mpc_lab.errors import MpcError, check_count, near_match
 from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.clustered import cell_means, effective, from_influence, row_clusters
+from mpc_lab.inference.clustered import (
+    PairCodes,
+    cell_means,
+    effective,
+    from_influence,
+    row_clusters,
+)
 from mpc_lab.inference.estimates import significance
 from mpc_lab.scoring.calibrated import isotonic
 from mpc_lab.vocabulary import Flags, Floats, Ints
@@ -264,10 +270,10 @@ def _curve(
     draws: int,
     seed: int,
 ) -> CalibrationCurve:
-    found = cell_means(at, cluster, outcome, bins, level=level)
+    found = cell_means(at, PairCodes(cluster), outcome, bins, level=level)
     cells = found.estimates
     band = sup_t_band(
-        cells.estimate, cells.std_error, cells.dof, found.covariance, level=level, seed=seed
+        cells.estimate, cells.std_error, cells.dof, found.covariance(), level=level, seed=seed
     )
     points, fit = _isotonic_points(score, outcome)
     low, high = _isotonic_interval(score, outcome, cluster, points, level, draws, seed)

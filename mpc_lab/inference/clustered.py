@@ -23,7 +23,7 @@ from mpc_lab.inference.estimates import (
     t_interval,
 )
 from mpc_lab.pairing.moments import Quadratic
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -124,18 +124,25 @@ class PairCodes:
             ),
         )
 
+    def clusters(self) -> dict[str, tuple[Ints, ...]]:
+        """Return the codes of each kind of cluster; a pair is in one cluster for each array."""
+        items = self.items
+        if items is None:
+            return {"query": (self.query,)}
+        return {
+            "query": (self.query,),
+            "item": (items.inside, items.outside),
+            "dyad": (items.dyad,),
+            "item_query": (items.inside_query, items.outside_query),
+            "dyad_query": (items.dyad_query,),
+        }
+
     def sums(self, u: Floats) -> dict[str, Quadratic]:
         """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair."""
         u = np.asarray(u, dtype=np.float64)
-        count = np.array(float(len(u)))
-        by = {"naive": Quadratic(count, u.sum(), dot(u, u)), "query": _quadratic(u, self.query)}
-        if self.items is not None:
-            items = self.items
-            by["item"] = _quadratic(u, items.inside, items.outside)
-            by["dyad"] = _quadratic(u, items.dyad)
-            by["item_query"] = _quadratic(u, items.inside_query, items.outside_query)
-            by["dyad_query"] = _quadratic(u, items.dyad_query)
-        return by
+        naive = Quadratic(np.array(float(len(u))), u.sum(), dot(u, u))
+        by_kind = {kind: _quadratic(u, *codes) for kind, codes in self.clusters().items()}
+        return {"naive": naive, **by_kind}
 
 
 def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = None) -> PairCodes:
@@ -398,8 +405,45 @@ def row_clusters(ranking: Ranking) -> tuple[Ints, int]:
 
 
 @dataclass(frozen=True)
+class _Table:
+    """Counts and sums of the entries that each cluster has in each cell."""
+
+    cluster: Ints
+    cell: Ints
+    count: Floats
+    total: Floats
+    n_cells: int
+
+    def quadratic(self) -> Quadratic:
+        """Return Σc², ΣcU and ΣU² of each cell."""
+        parts = (self.count**2, self.count * self.total, self.total**2)
+        return Quadratic(*(_add(self.cell, part, self.n_cells) for part in parts))
+
+    def products(self) -> Floats:
+        """Return ΣU·U over clusters for every two cells."""
+        from scipy.sparse import csr_array
+
+        shape = (int(self.cluster.max(initial=-1)) + 1, self.n_cells)
+        table = csr_array((self.total, (self.cluster, self.cell)), shape=shape)
+        return np.asarray((table.T @ table).toarray())
+
+
+def _table(cell: Ints, u: Floats, codes: tuple[Ints, ...], n_cells: int) -> _Table:
+    """Add up u; an entry is in one cluster for each array of codes."""
+    of = np.concatenate(codes) * n_cells + np.tile(cell, len(codes))
+    key, at = np.unique(of, return_inverse=True)
+    dense = np.unique(key // n_cells, return_inverse=True)[1]
+    count, total = np.bincount(at, minlength=len(key)), np.bincount(at, np.tile(u, len(codes)))
+    return _Table(dense, key % n_cells, count.astype(np.float64), total.astype(np.float64), n_cells)
+
+
+def _add(cell: Ints, what: Floats | None, n_cells: int) -> Floats:
+    return np.bincount(cell, what, minlength=n_cells).astype(np.float64)
+
+
+@dataclass(frozen=True)
 class CellMeans:
-    """The mean of each cell, clustered by query.
+    """The mean of each cell.
 
     Attributes
     ----------
@@ -409,68 +453,81 @@ class CellMeans:
         Entries of each cell.
     mean : float64 array
         Also where there is no interval; NaN without entries.
-    covariance : float64 array (cell, cell)
-        Raw, from query sums; NaN for cells without entries.
+    tables : dict
+        Of each kind of cluster, its sums by cell.
     """
 
     estimates: Estimates
     counts: Ints
     mean: Floats
-    covariance: Floats
+    tables: dict[str, _Table]
+
+    def covariance(self, variance: str = "query") -> Floats:
+        """Return the raw covariance of the means (cell, cell), by one way to cluster.
+
+        NaN for cells without entries.
+        """
+        known = np.where(self.counts > 0, self.counts, np.nan)
+        if variance == "naive":
+            return np.diag(self.estimates.variance_by["naive"])
+        terms = VARIANCES[variance].terms.items()
+        products = sum(sign * self.tables[kind].products() for kind, sign in terms)
+        return np.asarray(products / np.outer(known, known))
 
 
 def cell_means(
-    cell: Ints, cluster: Ints, values: Floats, n_cells: int, *, level: float = 0.95
+    cell: Ints,
+    codes: PairCodes,
+    values: Floats,
+    n_cells: int,
+    *,
+    cluster: str = "query",
+    level: float = 0.95,
 ) -> CellMeans:
     """Return the mean of the values in each cell.
 
     Parameters
     ----------
-    cell, cluster : array of int64 (entry,)
+    cell : array of int64 (entry,)
         From 0.
+    codes : PairCodes
+        What the entries share.
     values : float64 array (entry,)
     n_cells : int
+    cluster : {"naive", "query", "item", "union"}
     level : float
     """
-    n = np.bincount(cell, minlength=n_cells).astype(np.float64)
+    codes = codes if VARIANCES[cluster].needs_items else PairCodes(codes.query)
+    n = _add(cell, None, n_cells)
     known = np.where(n > 0, n, np.nan)
     middle = float(np.median(values)) if len(values) else 0.0
     mean = middle + np.bincount(cell, values - middle, minlength=n_cells) / known
     u = values - mean[cell]
-    key, at = np.unique(cluster * n_cells + cell, return_inverse=True)
-    count = np.bincount(at, minlength=len(key)).astype(np.float64)
-    total = np.bincount(at, u, minlength=len(key)).astype(np.float64)
-    of_cell, of_cluster = key % n_cells, key // n_cells
-
-    def add(to: Ints, what: Floats) -> Floats:
-        return np.bincount(to, what, minlength=n_cells).astype(np.float64)
-
-    by = {
-        "naive": Quadratic(n, add(cell, u), add(cell, u**2)),
-        "query": Quadratic(
-            add(of_cell, count**2), add(of_cell, count * total), add(of_cell, total**2)
-        ),
-    }
+    tables = {kind: _table(cell, u, of, n_cells) for kind, of in codes.clusters().items()}
+    by = {"naive": Quadratic(n, _add(cell, u, n_cells), _add(cell, u**2, n_cells))}
+    by |= {kind: table.quadratic() for kind, table in tables.items()}
     return CellMeans(
         estimates=estimate(
             n.astype(np.int64),
             np.nan_to_num(mean),
             by,
-            clusters=np.bincount(of_cell, minlength=n_cells).astype(np.int64),
-            cluster="query",
+            clusters=np.bincount(tables["query"].cell, minlength=n_cells).astype(np.int64),
+            cluster=cluster,
             level=level,
+            item_effective=_effective_items_by_cell(cell, codes, n),
+            # An item in two queries makes the square of its whole sum larger than of its parts.
+            shared_items=by["item"].cc > by["item_query"].cc if "item" in by else False,
         ),
         counts=n.astype(np.int64),
         mean=np.asarray(mean),
-        covariance=_covariance(of_cluster, of_cell, total, known),
+        tables=tables,
     )
 
 
-def _covariance(cluster: Ints, cell: Ints, total: Floats, counts: Floats) -> Floats:
-    from scipy.sparse import csr_array
-
-    dense = np.unique(cluster, return_inverse=True)[1]
-    shape = (int(dense.max(initial=-1)) + 1, len(counts))
-    table = csr_array((total, (dense, cell)), shape=shape)
-    products = (table.T @ table).toarray()
-    return np.asarray(products / np.outer(counts, counts))
+def _effective_items_by_cell(cell: Ints, codes: PairCodes, n: Floats) -> Floats | None:
+    if codes.items is None:
+        return None
+    nothing = np.zeros(len(cell))
+    sides = (codes.items.inside, codes.items.outside)
+    inside, outside = (_table(cell, nothing, (side,), len(n)).quadratic().cc for side in sides)
+    return effective_items(n.astype(np.int64), inside, outside)

@@ -9,16 +9,23 @@ import numpy as np
 from scipy.special import fdtrc
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.clustered import PairCodes, cell_means, estimate_listed, pair_codes
+from mpc_lab.inference.clustered import (
+    CellMeans,
+    PairCodes,
+    cell_means,
+    estimate_listed,
+    pair_codes,
+)
 from mpc_lab.inference.estimates import Estimates, critical, significance
 from mpc_lab.pairing.pairs import list_pairs
-from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
+from mpc_lab.vocabulary import MODES, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 
 _FEWEST_QUERIES = 2
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,6 @@ class ByPosition:
     position : int64 array
         The positions with a pair, ascending.
     estimates : Estimates
-        Clustered by query, or unit.
     n_pairs, n_queries : int64 array
     """
 
@@ -118,10 +124,18 @@ class ByPosition:
     n_queries: Ints
 
 
-def by_position(pairs: PairTable, *, level: float = 0.95) -> ByPosition:
-    """Return MPC by the position of the group's item, with intervals clustered by query."""
+def by_position(pairs: PairTable, *, cluster: str = "query", level: float = 0.95) -> ByPosition:
+    """Return MPC by the position of the group's item.
+
+    Parameters
+    ----------
+    pairs : PairTable
+    cluster : {"query", "naive", "item", "union"}
+        The variance of the pairs at a position.
+    level : float
+    """
     position, at = np.unique(pairs.position, return_inverse=True)
-    found = cell_means(at, pairs.codes.query, pairs.d, len(position), level=level)
+    found = cell_means(at, pairs.codes, pairs.d, len(position), cluster=cluster, level=level)
     n_queries = queries_at(at, pairs.query, len(position))
     return ByPosition(position, found.estimates, found.counts, n_queries)
 
@@ -301,7 +315,6 @@ class BySegment:
     ----------
     segments : tuple of str
     estimates : Estimates
-        Clustered by query, or unit.
     n_pairs, n_queries : int64 array
     statistic, p_value : float
         Of the test that all segments have one gap; NaN where fewer than two are estimable.
@@ -328,14 +341,16 @@ def by_segment(
     *,
     scores: Floats | None = None,
     mode: str = "matched",
+    cluster: str = "query",
     level: float = 0.95,
 ) -> BySegment:
     r"""Return the gap within each segment at one threshold, and a test that segments agree.
 
     The test is that of Wald, :math:`F = (R\hat\theta)' (R V R')^{-1} R\hat\theta / (S - 1)`, R the
-    differences to the first segment and V the covariance over query sums times Q/(Q − 1) of each
-    segment, with S − 1 and the smallest of the segments' degrees of freedom. A unit may have
-    queries in several segments.
+    differences to the first segment and V the covariance of the segments' gaps, with the correction
+    of each segment's own variance, and with S − 1 and the smallest of the segments' degrees of
+    freedom. Units and items may be in several segments. As a union variance is the largest of
+    three, so the test by union is the smallest F of the same three.
 
     Parameters
     ----------
@@ -348,6 +363,8 @@ def by_segment(
         Those of another rule than the logged ones.
     mode : str
         The name of a pairing mode.
+    cluster : {"query", "naive", "item", "union"}
+        The variance of the pairs of a segment.
     level : float
     """
     if ranking.segment_code is None:
@@ -355,20 +372,16 @@ def by_segment(
     pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode)
     of_query = np.empty(ranking.n_queries, dtype=np.int64)
     of_query[ranking.query_code] = ranking.segment_code
-    return _compare(ranking.segments, pairs, of_query[pairs.query], level)
+    return _compare(ranking.segments, pairs, of_query[pairs.query], cluster, level)
 
 
-def _compare(segments: tuple[str, ...], pairs: PairTable, segment: Ints, level: float) -> BySegment:
+def _compare(
+    segments: tuple[str, ...], pairs: PairTable, segment: Ints, cluster: str, level: float
+) -> BySegment:
     n = len(segments)
-    found = cell_means(segment, pairs.codes.query, pairs.d, n, level=level)
+    found = cell_means(segment, pairs.codes, pairs.d, n, cluster=cluster, level=level)
     cells = found.estimates
-    usable = np.flatnonzero(cells.estimable)
-    statistic, p_value, dof = _wald(
-        cells.estimate[usable],
-        cells.std_error[usable],
-        found.covariance[np.ix_(usable, usable)],
-        cells.dof[usable],
-    )
+    statistic, p_value, dof = _wald(found, cluster)
     return BySegment(
         segments=segments,
         estimates=cells,
@@ -381,18 +394,31 @@ def _compare(segments: tuple[str, ...], pairs: PairTable, segment: Ints, level: 
     )
 
 
-def _wald(
-    theta: Floats, std_error: Floats, covariance: Floats, dof: Floats
-) -> tuple[float, float, tuple[float, float]]:
-    nan = float("nan")
-    if len(theta) < 2:
+def _wald(found: CellMeans, cluster: str) -> tuple[float, float, tuple[float, float]]:
+    cells, nan = found.estimates, float("nan")
+    usable = np.flatnonzero(cells.estimable)
+    if len(usable) < 2:
         return nan, nan, (nan, nan)
-    # The corrected standard errors, with the correlation of the raw ones.
-    scale = std_error / np.sqrt(np.diagonal(covariance))
-    v = covariance * np.outer(scale, scale)
+    theta = cells.estimate[usable]
+    used = [cells.variance_by[str(cells.variance_from[k])][k] for k in usable]
+    correction = cells.std_error[usable] / np.sqrt(used)
     contrast = theta[1:] - theta[0]
-    spread = v[1:, 1:] - v[1:, [0]] - v[[0], 1:] + v[0, 0]
-    between = float(len(contrast))
-    statistic = float(contrast @ np.linalg.pinv(spread, hermitian=True) @ contrast) / between
-    within = float(dof.min())
+    statistics = []
+    for family in (cluster, *VARIANCES[cluster].at_least):
+        raw = found.covariance(family)[np.ix_(usable, usable)]
+        v = raw * np.outer(correction, correction)
+        spread = v[1:, 1:] - v[1:, [0]] - v[[0], 1:] + v[0, 0]
+        statistics.append(_quadratic_form(contrast, spread) / len(contrast))
+    statistic = min((one for one in statistics if one == one), default=nan)
+    between, within = float(len(contrast)), float(cells.dof[usable].min())
     return statistic, float(fdtrc(between, within, statistic)), (between, within)
+
+
+def _quadratic_form(contrast: Floats, spread: Floats) -> float:
+    """Return c'V⁻c; NaN where V is no covariance, as item and union variances may not be."""
+    values, vectors = np.linalg.eigh(spread)
+    largest = float(values.max())
+    if not largest > 0 or values.min() < -_ROUNDING * largest:
+        return float("nan")
+    kept = values > _ROUNDING * largest
+    return float((((vectors.T @ contrast)[kept]) ** 2 / values[kept]).sum())

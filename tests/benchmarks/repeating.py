@@ -23,10 +23,10 @@ AT_LEAST_90 = Bound(0.90, 1.0)
 AT_MOST_5 = Bound(0.0, 0.05, errors=2)
 
 
-def options(description: str) -> argparse.Namespace:
+def options(description: str, repetitions: int = 2000) -> argparse.Namespace:
     """Read ``--repetitions`` and ``--jobs`` from the command line."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--repetitions", type=int, default=repetitions)
     parser.add_argument("--jobs", type=int, default=2, help="how many processes to share them")
     return parser.parse_args()
 

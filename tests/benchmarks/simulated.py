@@ -29,11 +29,12 @@ def shown_items(rng, *, queries=QUERIES, shown=SHOWN, items=ITEMS):
     return np.argsort(rng.random((queries, items)), axis=1)[:, :shown]
 
 
-def shared_catalogue(rng, *, in_group=80, item_sd=0.0, side_sd=0.0):
+def shared_catalogue(rng, *, in_group=80, item_sd=0.0, side_sd=0.0, segments=1):
     """Return a log whose queries share their items, the first of which are in group "g".
 
     The outcome has nothing to do with the score: a shock of the item, a shock of the query to its
-    items on either side of the group, and noise. The true gap is 0 at every threshold.
+    items on either side of the group, and noise. The true gap is 0 at every threshold, in every
+    segment of queries.
     """
     item = shown_items(rng)
     member = item < in_group
@@ -41,7 +42,8 @@ def shared_catalogue(rng, *, in_group=80, item_sd=0.0, side_sd=0.0):
     outcome = rng.normal(size=item.shape)
     outcome += item_sd * rng.normal(size=ITEMS)[item]
     outcome += side_sd * rng.normal(size=(QUERIES, 2))[query, member.astype(int)]
-    return ranking_of(item, rng.random(item.shape), outcome, {"g": member})
+    segment = query * segments // QUERIES
+    return ranking_of(item, rng.random(item.shape), outcome, {"g": member}, segment=segment)
 
 
 def overlapping_groups(rng, *, groups=20, item_sd=0.0, effect=0.0):
@@ -85,10 +87,10 @@ def rising_outcomes(rng, *, queries=4000, shown=10, share=0.4, gap=0.05, noise=0
     return ranking_of(item, score, outcome, {"g": member})
 
 
-def ranking_of(item, score, outcome, member):
-    """Return the ranking of tables (query, place)."""
+def ranking_of(item, score, outcome, member, **more):
+    """Return the ranking of tables (query, place); ``more`` are further columns by their role."""
     query = np.repeat(np.arange(len(item)), item.shape[1])
-    columns = {"query": query, "item": item, "score": score, "outcome": outcome, **member}
+    columns = {"query": query, "item": item, "score": score, "outcome": outcome, **member, **more}
     return mpc.Ranking(
         {name: np.ravel(values) for name, values in columns.items()},
         query="query",
@@ -96,6 +98,7 @@ def ranking_of(item, score, outcome, member):
         score="score",
         outcome="outcome",
         group=list(member),
+        **{role: role for role in more},
     )
 
 

@@ -223,6 +223,15 @@ def sums(log: Log, kept: list[tuple[int, int]]) -> Sums:
     return found
 
 
+def sums_of_part(log: Log, kept: list[tuple[int, int]]) -> Sums:
+    """Return the sums of some pairs; items that recur outside of them do not count as shared."""
+    found = sums(log, kept)
+    seen = {(log.item[row], log.cluster[row]) for pair in kept for row in pair}
+    if kept and len(seen) == len({item for item, _ in seen}):
+        found.size["union"] = found.size["query"]
+    return found
+
+
 # Inference ----------------------------------------------------------------------------------------
 
 

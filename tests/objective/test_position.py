@@ -43,15 +43,17 @@ def pairs_by_place(log, mode):
     return dict(sorted(found.items()))
 
 
+@pytest.mark.parametrize("cluster", ["query", "item", "union"])
 @pytest.mark.parametrize("mode", oracle.MODES)
 @calmly(20)
 @given(log=logs(groups=2))
-def test_the_gap_at_each_position_equals_a_double_loop(log, mode):
-    found = by_position(pair_table(ranking_of(log), log.names[0], EPSILON, mode=mode))
+def test_the_gap_at_each_position_equals_a_double_loop(log, mode, cluster):
+    table = pair_table(ranking_of(log), log.names[0], EPSILON, mode=mode)
+    found = by_position(table, cluster=cluster)
     expected = pairs_by_place(log, mode)
     assert found.position.tolist() == list(expected)
     for k, kept in enumerate(expected.values()):
-        cell = oracle.cell(oracle.sums(log, kept), "query")
+        cell = oracle.cell(oracle.sums_of_part(log, kept), cluster)
         assert (found.n_pairs[k], found.n_queries[k]) == (cell.n_pairs, cell.n_queries)
         assert found.estimates.estimable[k] == cell.estimable
         assert found.estimates.ci_low[k] == pytest.approx(cell.ci_low, abs=1e-10, nan_ok=True)

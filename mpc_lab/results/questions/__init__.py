@@ -493,7 +493,9 @@ class Questions(AuditBase):
         -------
         xarray.Dataset
             Over (group, segment): the gap at the group's threshold with its inference, clustered
-            by query; over group ``agree_statistic`` and ``agree_p_value``.
+            as the audit is, and adjusted by Holm over all groups and segments together
+            (``p_adjusted``, ``ci_low_adjusted``, ``ci_high_adjusted``, ``ci_cut``); over group
+            ``agree_statistic`` and ``agree_p_value``, which are not adjusted.
 
         Examples
         --------
@@ -524,7 +526,9 @@ class Questions(AuditBase):
         Returns
         -------
         xarray.Dataset
-            Over ``position`` the gap with its inference; ``weighted_estimate`` and its interval;
+            Over ``position`` the gap with its inference, clustered as the audit is, and adjusted by
+            Holm over the positions of all groups (``p_adjusted``, ``ci_low_adjusted``,
+            ``ci_high_adjusted``, ``ci_cut``); ``weighted_estimate`` and its interval;
             ``gamma_flip``, the γ nearest 0 at which the verdict flips if the outcome of the lower
             of two items is multiplied by 1 + γ, to undo what its position cost it (NaN: none).
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -12,12 +13,16 @@ from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
     headline_epsilon,
+    inference_options,
     need_rows,
     rule_scores,
-    settings,
 )
 from mpc_lab.results.schema import text
 
+if TYPE_CHECKING:
+    from mpc_lab.inference.slices import ByPosition
+
+_ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
 _NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 
 
@@ -26,7 +31,7 @@ def by_segment(audit: AuditBase, scoring_rule: str, pairing_mode: str) -> xr.Dat
     from mpc_lab.inference.slices import by_segment as within
 
     ranking = need_rows(audit, "by_segment")
-    level = float(settings(audit)["level"])
+    cluster, level, _ = inference_options(audit)
     # Scores first: they tell whether there is such a rule. Without a threshold there is no pair.
     cells = [
         (
@@ -36,28 +41,37 @@ def by_segment(audit: AuditBase, scoring_rule: str, pairing_mode: str) -> xr.Dat
         )
         for group in audit.groups
     ]
+    how: dict[str, Any] = {"mode": pairing_mode, "cluster": cluster, "level": level}
     found = [
-        within(
-            ranking,
-            group,
-            epsilon,
-            scores=scores,
-            mode=pairing_mode,
-            level=level,
-        )
-        for group, scores, epsilon in cells
+        within(ranking, group, epsilon, scores=scores, **how) for group, scores, epsilon in cells
     ]
     dims = ("group", "segment")
-    variables: dict[str, Any] = {
-        name: (dims, np.stack([getattr(one.estimates, name) for one in found])) for name in _NUMBERS
-    }
+    numbers = {name: np.stack([getattr(one.estimates, name) for one in found]) for name in _NUMBERS}
     for name in ("n_pairs", "n_queries"):
-        variables[name] = (dims, np.stack([getattr(one, name) for one in found]))
+        numbers[name] = np.stack([getattr(one, name) for one in found])
+    numbers |= _holm(numbers, level)
+    variables: dict[str, Any] = {name: (dims, values) for name, values in numbers.items()}
     variables["agree_statistic"] = ("group", np.array([one.statistic for one in found]))
     variables["agree_p_value"] = ("group", np.array([one.p_value for one in found]))
     labels = {"group": text(audit.groups), "segment": text(ranking.segments)}
-    attrs = {"level": level, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
-    return xr.Dataset(variables, labels, attrs)
+    cells_of = {"scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
+    return xr.Dataset(variables, labels, {**cells_of, **_attrs(numbers, cluster, level)})
+
+
+def _attrs(numbers: Mapping[str, Any], cluster: str, level: float) -> dict[str, Any]:
+    """Return how cells were clustered and adjusted, and how many there are in the family."""
+    family = int(np.isfinite(numbers["p_value"]).sum())
+    return {"level": level, "cluster": cluster, "adjust": "holm", "family": family}
+
+
+def _holm(numbers: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """Adjust the cells of all groups together, whatever the audit does with its headline."""
+    from mpc_lab.inference.multiplicity import adjust
+
+    names = ("p_value", "estimate", "std_error", "dof")
+    made = adjust(*(numbers[name].ravel() for name in names), method="holm", level=level)
+    shape = numbers["p_value"].shape
+    return {name: getattr(made, name).reshape(shape) for name in _ADJUSTED}
 
 
 def by_position(
@@ -72,30 +86,53 @@ def by_position(
     from mpc_lab.inference import slices
     from mpc_lab.objective.ndcg import position_weights
 
-    options = settings(audit)
-    level, cluster = float(options["level"]), str(options["cluster"])
+    cluster, level, _ = inference_options(audit)
     ranking = need_rows(audit, "by_position")
-    scores = rule_scores(audit, group, scoring_rule, pairing_mode)
+    rule_scores(audit, group, scoring_rule, pairing_mode)
     if epsilon is None:
         used = cell_epsilon(audit, group, scoring_rule)
     else:
         used = check_epsilon(epsilon, unlimited=True)
-    pairs = slices.pair_table(ranking, group, used, scores=scores, mode=pairing_mode)
+
+    def pairs_of(name: str) -> slices.PairTable:
+        own = headline_epsilon(audit, name, scoring_rule) if epsilon is None else used
+        scores = rule_scores(audit, name, scoring_rule, pairing_mode)
+        # Without a threshold there is no pair.
+        reach = np.nan_to_num(own, nan=-1.0)
+        return slices.pair_table(ranking, name, reach, scores=scores, mode=pairing_mode)
+
+    pairs = pairs_of(group)
     worth = position_weights(weights, int(pairs.position.max(initial=1)))
-    found = slices.by_position(pairs, level=level)
-    weighted = slices.position_weighted(pairs, weights=worth, cluster=cluster, level=level)
-    moved = slices.position_sensitivity(pairs, cluster=cluster, level=level)
-    variables: dict[str, Any] = {
-        name: ("position", getattr(found.estimates, name)) for name in _NUMBERS
+    how: dict[str, Any] = {"cluster": cluster, "level": level}
+    every = {
+        name: slices.by_position(pairs if name == group else pairs_of(name), **how)
+        for name in audit.groups
     }
-    variables["n_pairs"] = ("position", found.n_pairs)
-    variables["n_queries"] = ("position", found.n_queries)
+    found = every[group]
+    weighted = slices.position_weighted(pairs, weights=worth, **how)
+    moved = slices.position_sensitivity(pairs, **how)
+    numbers = {name: getattr(found.estimates, name) for name in _NUMBERS}
+    numbers |= {"n_pairs": found.n_pairs, "n_queries": found.n_queries}
+    family, own = _family(every, group)
+    numbers |= {name: values[own] for name, values in _holm(family, level).items()}
+    variables: dict[str, Any] = {name: ("position", values) for name, values in numbers.items()}
     for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
         variables[f"weighted_{name}"] = ((), float(getattr(weighted.estimates, name)))
     variables["positions_left_out"] = ((), weighted.n_left_out)
     variables["gamma_flip"] = ((), moved.flip)
     variables["gamma_slope"] = ((), moved.slope)
     attrs = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
-    return xr.Dataset(
-        variables, {"position": found.position}, {**attrs, "epsilon": used, "level": level}
-    )
+    how_made = {"epsilon": used, **_attrs(family, cluster, level)}
+    return xr.Dataset(variables, {"position": found.position}, {**attrs, **how_made})
+
+
+def _family(every: Mapping[str, ByPosition], group: str) -> tuple[dict[str, Any], slice]:
+    """Return the positions of all groups in one row, and which of them are the group's own."""
+    names = ("p_value", "estimate", "std_error", "dof")
+    family = {
+        name: np.concatenate([getattr(one.estimates, name) for one in every.values()])
+        for name in names
+    }
+    before = list(every)[: list(every).index(group)]
+    start = sum(len(every[name].position) for name in before)
+    return family, slice(start, start + len(every[group].position))
