@@ -33,10 +33,10 @@ def placebo(
     *,
     found: xr.Dataset | None = None,
 ) -> alt.LayerChart:
-    """Draw the gaps of placebo groups, their members shuffled inside queries, and of the group.
+    """Draw the gaps of placebo groups, their members drawn at random, and of the group.
 
-    Pairs are taken in both orders together, so that a group without meaning centres on 0; the
-    group's own number here is therefore not the headline's.
+    Pairs are taken in both orders together, because in one order alone a group without meaning
+    does not centre on 0; the group's own number here is therefore not the headline's.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def placebo(
     known = drawn[np.isfinite(drawn)]
     level = float(found.attrs["level"])
     lines = [
-        f"{plural(len(known), 'group')} of the same size, shuffled at random inside queries; "
+        f"{plural(len(known), 'group')} of the same size, {_drawn(found)}; "
         f"pairs in both orders{_under(scoring_rule)}; ε = {float(found['epsilon']):.3g}",
         _rejected(found, level),
     ]
@@ -77,15 +77,20 @@ def _under(rule: str) -> str:
     return "" if rule == "baseline" else f", scores of rule {quoted(rule)}"
 
 
+def _drawn(found: xr.Dataset) -> str:
+    if found["placebo_by"].item() == "item":
+        return "drawn at random among items shown about as often"
+    return "drawn at random among the rows of each query"
+
+
 def _rejected(found: xr.Dataset, level: float) -> str:
-    share, audited = float(found["placebo_rejected"]), float(found["placebo_rejected_as_audited"])
-    by_query = float(found["placebo_rejected_by_query"])
+    share, low, high = (float(found[f"placebo_rejected{end}"]) for end in ("", "_low", "_high"))
     if not math.isfinite(share):
         return ""
     return (
-        f"At {percent(1 - level)} the test of a placebo rejects {percent(round(share, 3))} of "
-        f"them; the audit's own standard errors {percent(round(audited, 3))}, those over queries "
-        f"{percent(round(by_query, 3))}"
+        f"At {percent(1 - level)} the audit's own standard errors reject "
+        f"{percent(round(share, 3))} of them (between {percent(round(low, 3))} and "
+        f"{percent(round(high, 3))} of such groups)"
     )
 
 

@@ -54,8 +54,8 @@ def rivals(
     found = (audit.compare([group], k) if found is None else found).sel(group=group)
     frame = _frame(found)
     lines = [
-        f"{level_of(audit)} intervals, in half-widths, around each measure's neutral value; "
-        "numbers in their own units",
+        f"{level_of(audit)} intervals over all groups, in half-widths, around each measure's "
+        "neutral value; numbers in their own units",
         f"Cut at ±{_CLAMP:g}; audit.compare() says why the measures disagree",
     ]
     chart = theme.finish(_layers(frame), _title(frame, group), lines, 640)
@@ -67,7 +67,7 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
     for place, measure in enumerate(found["measure"].values.tolist()):
         one = found.sel(measure=measure)
         estimate, low, high, null = (
-            float(one[name]) for name in ("estimate", "ci_low", "ci_high", "null")
+            float(one[name]) for name in ("estimate", "ci_low_adjusted", "ci_high_adjusted", "null")
         )
         half = (high - low) / 2
         can_scale = math.isfinite(half) and half > 0 and math.isfinite(null)
@@ -78,7 +78,7 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
         row = {"measure": _name(measure), "place": place, "numbers": numbers}
         row |= {"at": _clamped(scaled[0]), "low": _clamped(scaled[1]), "high": _clamped(scaled[2])}
         says = _says(one, null)
-        row |= {"says": says, "p_value": float(one["p_value"]), "left": -_CLAMP}
+        row |= {"says": says, "p_adjusted": float(one["p_adjusted"]), "left": -_CLAMP}
         row["compares"] = (
             f"{one['compares_scores'].item()} scores, {one['compares_queries'].item()} queries, "
             f"{one['compares_looks_at'].item()}"
@@ -92,8 +92,10 @@ def _clamped(value: float) -> float:
 
 
 def _says(one: xr.Dataset, null: float) -> str:
-    p_value = float(one["p_value"])
-    known = math.isfinite(p_value) or (math.isfinite(null) and math.isfinite(float(one["ci_low"])))
+    p_value = float(one["p_adjusted"])
+    known = math.isfinite(p_value) or (
+        math.isfinite(null) and math.isfinite(float(one["ci_low_adjusted"]))
+    )
     if not known:
         return "cannot tell"
     if not bool(one["flagged"]):
@@ -145,7 +147,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("measure:N"),
         alt.Tooltip("says:N", title="says"),
         alt.Tooltip("numbers:N", title="estimate"),
-        alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
+        alt.Tooltip("p_adjusted:Q", title="adjusted p-value", format=".3g"),
         alt.Tooltip("compares:N"),
     ]
     base = alt.Chart(frame).encode(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpc_lab.inference.clustered import Clustered, query_clusters
+from mpc_lab.inference.estimates import significance
 from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAN = float("nan")
 UNDERVALUED, FAVOURED = "undervalued", "favoured"
+Interval = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -166,9 +169,12 @@ class Comparison:
     high_is : {"undervalued", "favoured", ""}
         What an estimate above `null` says of the group; "" where it says neither.
     flagged : bool
-        Whether the interval (for one-sided tests, the p-value) excludes `null`.
+        Whether `p_adjusted` is at most 1 − level; of a group by itself, whether the interval (for
+        one-sided tests, the p-value) excludes `null`.
     says : {"undervalued", "favoured", ""}
-        What a flag says of the group.
+        What a flag says of the group; "" where it is not flagged.
+    leans : {"undervalued", "favoured", ""}
+        What a flag would say.
     conditions : Conditions
     inside, outside : float
         What is compared, in the group and outside it, where there are such parts.
@@ -178,6 +184,14 @@ class Comparison:
         What could not be used: bins, queries or inequalities.
     reason : str
         Why there is no interval; "" where there is one.
+    two_sided : bool
+        Whether the p-value is; the interval always is.
+    interval : callable, optional
+        From a probability to the ends of the interval that misses with that probability.
+    p_adjusted, ci_low_adjusted, ci_high_adjusted : float
+        Adjusted by Holm over the groups of this measure; NaN before that.
+    p_overall : float
+        Adjusted by Holm over the groups of all rivals together; NaN before that.
     """
 
     name: str
@@ -191,17 +205,33 @@ class Comparison:
     high_is: str = ""
     flagged: bool = False
     says: str = ""
+    leans: str = ""
     inside: float = _NAN
     outside: float = _NAN
     n_effective: float = _NAN
     left_out: int = 0
     reason: str = ""
+    two_sided: bool = True
+    interval: Interval | None = field(default=None, repr=False, compare=False)
+    p_adjusted: float = _NAN
+    ci_low_adjusted: float = _NAN
+    ci_high_adjusted: float = _NAN
+    p_overall: float = _NAN
 
 
 def comparison(
-    name: str, found: Clustered, conditions: Conditions, *, high_is: str = "", **parts: Any
+    name: str,
+    found: Clustered,
+    conditions: Conditions,
+    *,
+    high_is: str = "",
+    interval: Interval | None = None,
+    **parts: Any,
 ) -> Comparison:
-    """Return a comparison that is flagged where its interval excludes its null."""
+    """Return a comparison that is flagged where its interval excludes its null.
+
+    Its interval at other levels is that of `found`, unless another is given.
+    """
     made = Comparison(
         name=name,
         estimate=found.estimate,
@@ -214,6 +244,7 @@ def comparison(
         high_is=high_is,
         n_effective=found.n_effective,
         reason=found.reason,
+        interval=interval or found.interval,
         **parts,
     )
     return flag_by_interval(made)
@@ -223,8 +254,16 @@ def flag_by_interval(made: Comparison) -> Comparison:
     """Return the comparison with its flag and what it says, from its interval."""
     above, below = made.ci_low > made.null, made.ci_high < made.null
     low_is = {UNDERVALUED: FAVOURED, FAVOURED: UNDERVALUED}.get(made.high_is, "")
-    says = made.high_is if above else low_is if below else ""
-    return replace(made, flagged=bool(above or below), says=says)
+    high = above or (not below and made.estimate > made.null)
+    leans = made.high_is if high else low_is
+    flagged = bool(above or below)
+    return replace(made, flagged=flagged, leans=leans, says=leans if flagged else "")
+
+
+def flag_by_p_value(made: Comparison, level: float) -> Comparison:
+    """Return the comparison with its flag from a p-value that is not that of its interval."""
+    flagged = bool(made.p_value <= significance(level))
+    return replace(made, flagged=flagged, says=made.leans if flagged else "")
 
 
 def on_log_scale(found: Clustered) -> Clustered:
@@ -242,6 +281,13 @@ def on_log_scale(found: Clustered) -> Clustered:
         ci_high=high,
         null=1.0,
     )
+
+
+def log_interval(found: Clustered, a: float) -> tuple[float, float]:
+    """Return the interval of R from an estimate of ln R."""
+    with np.errstate(over="ignore"):
+        low, high = np.exp(found.interval(a)).tolist()
+    return low, high
 
 
 def share(part: Floats, whole: Floats) -> float:

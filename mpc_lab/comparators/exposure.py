@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,11 @@ from mpc_lab.comparators.base import (
     Comparison,
     Conditions,
     comparison,
+    log_interval,
     on_log_scale,
 )
 from mpc_lab.inference.clustered import Clustered, effective, from_influence
 from mpc_lab.vocabulary import Floats
-
-if TYPE_CHECKING:
-    pass
 
 _EXPOSURE_ONLY = Conditions(scores="all", queries="all", looks_at="exposure")
 _AGAINST_OUTCOMES = Conditions(scores="all", queries="all", looks_at="both")
@@ -93,7 +92,7 @@ def _ratio(
     inside, outside = (
         totals[side] / totals[2 + side] if totals[2 + side] else float("nan") for side in (0, 1)
     )
-    parts = {"inside": inside, "outside": outside, "left_out": left_out}
+    parts: dict[str, Any] = {"inside": inside, "outside": outside, "left_out": left_out}
     if not rows.any():
         none = Clustered(float("nan"), null=1.0, reason="no query has both sides")
         return comparison(name, none, conditions, high_is=FAVOURED, **parts)
@@ -115,4 +114,7 @@ def _ratio(
     found = from_influence(
         log_ratio, influence, effective(rows), int(np.count_nonzero(rows)), scale=1.0, level=level
     )
-    return comparison(name, on_log_scale(found), conditions, high_is=FAVOURED, **parts)
+    interval = partial(log_interval, found)
+    return comparison(
+        name, on_log_scale(found), conditions, high_is=FAVOURED, interval=interval, **parts
+    )

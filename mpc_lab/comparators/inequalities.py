@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri, stdtr
@@ -13,9 +12,6 @@ from mpc_lab.inference.bands import DRAWS, correlation
 from mpc_lab.inference.clustered import Clustered, ratio
 from mpc_lab.inference.estimates import significance
 from mpc_lab.vocabulary import Floats
-
-if TYPE_CHECKING:
-    pass
 
 CONDITIONS = Conditions(scores="neighbours", queries="same", looks_at="outcomes")
 _HIGHEST_RANK = 10
@@ -93,7 +89,9 @@ def _as_comparison(one: _Inequality, a: float) -> Comparison:
     return replace(
         comparison(one.name, one.found, CONDITIONS),
         p_value=one.p_value,
+        two_sided=False,
         flagged=flagged,
+        leans=_SAYS[one.side],
         says=_SAYS[one.side] if flagged else "",
     )
 
@@ -118,6 +116,7 @@ def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Compar
         p_value=joint,
         null=float("nan"),
         flagged=joint <= a,
+        leans=_SAYS[usable[worst].side],
         says=_SAYS[usable[worst].side] if joint <= a else "",
         n_effective=min(one.found.n_effective for one in usable),
         reason="a joint test has no interval",

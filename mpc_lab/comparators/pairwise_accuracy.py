@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.comparators.base import FAVOURED, Case, Comparison, Conditions, comparison, share
-from mpc_lab.inference.clustered import effective, from_influence
+from mpc_lab.comparators.base import (
+    FAVOURED,
+    Case,
+    Comparison,
+    Conditions,
+    comparison,
+    flag_by_p_value,
+    share,
+)
+from mpc_lab.inference.clustered import Clustered, effective, from_influence
 from mpc_lab.pairing.kernels import kernel, sort_order
 from mpc_lab.pairing.log import Log
 from mpc_lab.vocabulary import Flags, Floats, Ints
-
-if TYPE_CHECKING:
-    pass
 
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="outcomes")
 OUT, IN = 0, 1
@@ -26,7 +30,9 @@ def pairwise_accuracy(case: Case) -> list[Comparison]:
     Among pairs of one query with :math:`y_j > y_{j'}`, the share with :math:`s_j > s_{j'}`, score
     ties counted one half, where j is in the group; less the same where j is not. ``overall``: j'
     is any item; ``inter``: j' is on the other side; ``intra``: on the same side. Pairs of all
-    queries count alike. Counted by a tree over outcome ranks, O(n log n).
+    queries count alike. Counted by a tree over outcome ranks, O(n log n). The p-value takes the
+    spread about the accuracy of both sides together, which is theirs where nothing is wrong: a few
+    pairs that all are in order would otherwise seem to have hardly any spread.
 
     Parameters
     ----------
@@ -70,21 +76,28 @@ def _difference(
     level: float,
 ) -> Comparison:
     inside, outside = share(right_in, total_in), share(right_out, total_out)
-    influence = np.zeros(len(right_in))
-    if np.isfinite(inside - outside):
-        influence = (right_in - inside * total_in) / total_in.sum()
-        influence -= (right_out - outside * total_out) / total_out.sum()
-    found = from_influence(
-        inside - outside,
-        influence,
-        min(effective(total_in), effective(total_out)),
-        int(np.count_nonzero(total_in + total_out)),
-        scale=1.0,
-        level=level,
-    )
+    both = share(right_in + right_out, total_in + total_out)
+
+    def infer(inside_mean: float, outside_mean: float) -> Clustered:
+        """Infer with the spread of each side about a mean."""
+        influence = np.zeros(len(right_in))
+        if np.isfinite(inside - outside):
+            influence = (right_in - inside_mean * total_in) / total_in.sum()
+            influence -= (right_out - outside_mean * total_out) / total_out.sum()
+        return from_influence(
+            inside - outside,
+            influence,
+            min(effective(total_in), effective(total_out)),
+            int(np.count_nonzero(total_in + total_out)),
+            scale=1.0,
+            level=level,
+        )
+
+    found = infer(inside, outside)
     if not np.isfinite(found.estimate):
         found = replace(found, reason="no pairs of unequal outcomes on one side")
-    return comparison(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
+    made = comparison(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
+    return flag_by_p_value(replace(made, p_value=infer(both, both).p_value), level)
 
 
 def pair_counts(log: Log, member: Flags) -> tuple[Floats, Floats]:

@@ -6,7 +6,9 @@ To add a comparator, write its file and its entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from mpc_lab.comparators.base import FAVOURED, UNDERVALUED, Case, Comparison, Conditions
 from mpc_lab.comparators.calibration import calibration_gap
@@ -14,8 +16,10 @@ from mpc_lab.comparators.exposure import exposure_ratios
 from mpc_lab.comparators.inequalities import inequalities
 from mpc_lab.comparators.pairwise_accuracy import pairwise_accuracy
 from mpc_lab.comparators.skew import skews
+from mpc_lab.inference.estimates import significance
+from mpc_lab.inference.multiplicity import holm
 from mpc_lab.text import plain
-from mpc_lab.vocabulary import OVERVALUED
+from mpc_lab.vocabulary import OVERVALUED, Floats
 from mpc_lab.vocabulary import UNDERVALUED as UNDERVALUED_VERDICT
 
 MPC_CONDITIONS = Conditions(scores="close", queries="same", looks_at="outcomes")
@@ -88,6 +92,67 @@ def compare(case: Case) -> list[Comparison]:
     return [found for entry in COMPARATORS.values() for found in entry.compare(case)]
 
 
+def adjust(every: Sequence[Sequence[Comparison]], level: float = 0.95) -> list[list[Comparison]]:
+    """Flag rivals by Holm over the groups of each measure, as the gap is.
+
+    The interval is Bonferroni's at 1 − a/m over the m groups with a p-value; where Holm rejects and
+    it still reaches across the null, the end on the far side is set to the null, and where Holm
+    does not reject, an interval apart from the null is stretched to it. A measure with a
+    one-sided test keeps its two-sided interval and is flagged by its p-value. A measure without a
+    p-value is never flagged, and its interval stays as it is.
+
+    Parameters
+    ----------
+    every : list of lists of Comparison
+        For each group its rivals, as `compare` gives them.
+    level : float
+
+    Returns
+    -------
+    list of lists of Comparison
+        The same, with ``p_adjusted``, its interval, ``flagged`` and ``says``, and with
+        ``p_overall`` by Holm over all groups and measures together.
+    """
+    p = np.array([[one.p_value for one in rivals] for rivals in every], dtype=np.float64)
+    overall = _holm(p.ravel()).reshape(p.shape)
+    by_measure = np.stack([_holm(column) for column in p.T], axis=1) if p.size else p
+    tests = np.maximum(np.isfinite(p).sum(axis=0), 1)
+    a = significance(level)
+    return [
+        [
+            replace(_adjusted(one, by_measure[g, m], a, int(tests[m])), p_overall=overall[g, m])
+            for m, one in enumerate(rivals)
+        ]
+        for g, rivals in enumerate(every)
+    ]
+
+
+def _holm(p: Floats) -> Floats:
+    known = np.isfinite(p)
+    adjusted = np.full(p.shape, np.nan)
+    adjusted[known] = holm(p[known])
+    return adjusted
+
+
+def _adjusted(one: Comparison, p: float, a: float, tests: int) -> Comparison:
+    flagged = bool(p <= a)
+    low, high = one.ci_low, one.ci_high
+    # Without an interval there is nothing to widen, and without a p-value no family.
+    if one.interval is not None and low == low and p == p:
+        low, high = one.interval(a / tests)
+    covers = low <= one.null <= high
+    if one.two_sided and p == p and flagged == covers:
+        low, high = (one.null, high) if one.estimate > one.null else (low, one.null)
+    return replace(
+        one,
+        p_adjusted=float(p),
+        ci_low_adjusted=low,
+        ci_high_adjusted=high,
+        flagged=flagged,
+        says=one.leans if flagged else "",
+    )
+
+
 def title_of(name: str) -> str:
     """Return what a sentence calls a comparison."""
     titles = {name: title for one in COMPARATORS.values() for name, title in one.titles.items()}
@@ -102,6 +167,9 @@ def compare_mpc(
     p_value: float,
     n_effective: float,
     verdict: str,
+    p_adjusted: float = float("nan"),
+    ci_low_adjusted: float = float("nan"),
+    ci_high_adjusted: float = float("nan"),
 ) -> Comparison:
     """Return the headline cell of an audit as a comparison, flagged by its verdict.
 
@@ -119,7 +187,11 @@ def compare_mpc(
         high_is=UNDERVALUED,
         flagged=says != "",
         says=says,
+        leans=says,
         n_effective=n_effective,
+        p_adjusted=p_adjusted,
+        ci_low_adjusted=ci_low_adjusted,
+        ci_high_adjusted=ci_high_adjusted,
         reason="" if ci_low == ci_low else verdict,
     )
 
@@ -159,7 +231,10 @@ class Explanation:
         Names of the measures that call the group undervalued; that call it favoured; that flag it
         either way or without a direction; that do not flag it; that have nothing to test.
     agree : bool
-        Whether all measures that can tell say the same as MPC.
+        Whether no measure says otherwise than MPC by more than chance.
+    by_chance : tuple of str
+        Names of the measures that flag the group, MPC does not, and chance would do as much among
+        all measures and groups.
     sentence : str
         What they say, in one sentence.
     """
@@ -171,14 +246,19 @@ class Explanation:
     silent: tuple[str, ...]
     unknown: tuple[str, ...]
     agree: bool
+    by_chance: tuple[str, ...]
     sentence: str
 
 
-def explain(group: str, mpc: Comparison, rivals: Sequence[Comparison]) -> Explanation:
+def explain(
+    group: str, mpc: Comparison, rivals: Sequence[Comparison], level: float = 0.95
+) -> Explanation:
     """Say which measures flag a group, and why those that differ from MPC do.
 
     The reason is taken from what the measures condition on: close scores or all, the same query
-    or all, outcomes or exposure only.
+    or all, outcomes or exposure only. Noise gets no reason: a rival that flags what MPC does not
+    has to do so after Holm over all groups and rivals together, and a rival without a flag that
+    leans the way MPC says, and by itself would be significant, contradicts nothing.
 
     Parameters
     ----------
@@ -186,11 +266,14 @@ def explain(group: str, mpc: Comparison, rivals: Sequence[Comparison]) -> Explan
     mpc : Comparison
         The matched pair calibration of the group.
     rivals : list of Comparison
-        Of the same group.
+        Of the same group; from `adjust`, where there are several groups.
+    level : float
     """
     every = [mpc, *rivals]
     known = [one for one in every if can_tell(one)]
-    differing = [one for one in rivals if can_tell(one) and _answer(one) != _answer(mpc)]
+    apart = [one for one in rivals if can_tell(one) and _answer(one) != _answer(mpc)]
+    differing = [one for one in apart if _beyond_chance(one, mpc, significance(level))]
+    chance = [one for one in apart if one.flagged and one not in differing]
 
     def names(chosen: Sequence[Comparison]) -> tuple[str, ...]:
         return tuple(one.name for one in chosen)
@@ -203,8 +286,17 @@ def explain(group: str, mpc: Comparison, rivals: Sequence[Comparison]) -> Explan
         silent=names([one for one in known if not one.flagged]),
         unknown=names([one for one in every if not can_tell(one)]),
         agree=can_tell(mpc) and not differing,
-        sentence=_sentence(group, mpc, known, differing),
+        by_chance=names(chance),
+        sentence=_sentence(group, mpc, known, differing, chance),
     )
+
+
+def _beyond_chance(one: Comparison, mpc: Comparison, a: float) -> bool:
+    """Whether a rival that answers otherwise than MPC does so by more than noise."""
+    if one.flagged:
+        # Of one group by itself there is no other test to be adjusted for.
+        return not one.p_overall > a
+    return not (one.p_value <= a and one.leans == mpc.says)
 
 
 def can_tell(one: Comparison) -> bool:
@@ -218,7 +310,11 @@ def _answer(one: Comparison) -> str:
 
 
 def _sentence(
-    group: str, mpc: Comparison, known: Sequence[Comparison], differing: Sequence[Comparison]
+    group: str,
+    mpc: Comparison,
+    known: Sequence[Comparison],
+    differing: Sequence[Comparison],
+    chance: Sequence[Comparison],
 ) -> str:
     if not can_tell(mpc):
         flags = [title_of(one.name) for one in known if one.flagged]
@@ -227,7 +323,15 @@ def _sentence(
     if not differing:
         said = {"silent": "does not flag", "flagged": "flags"}.get(_answer(mpc), "")
         how = f"{said} it" if said else f"calls it {_own_word(mpc)}"
-        return f"MPC {how}, and no measure contradicts it for group '{plain(group)}'."
+        start = f"MPC {how}, and no measure contradicts it"
+        if not chance:
+            return f"{start} for group '{plain(group)}'."
+        listed = _listed([title_of(one.name) for one in chance])
+        return (
+            f"{start} by more than chance for group '{plain(group)}': {listed} "
+            f"{_flag(len(chance) > 1)} it, as chance does "
+            "among so many tests."
+        )
     parts = [f"{_says(mpc, group)}, comparing outcomes at close scores in the same query"]
     bundles: dict[tuple[str, str], list[Comparison]] = {}
     for one in differing:
@@ -261,12 +365,16 @@ def _own_word(mpc: Comparison) -> str:
     return "overvalued" if mpc.says == "favoured" else mpc.says
 
 
+def _flag(several: bool) -> str:
+    return "flag" if several else "flags"
+
+
 def _verb(one: Comparison, several: bool) -> str:
     if not one.flagged:
         return f"{'do' if several else 'does'} not flag it"
     if one.says:
         return f"{'call' if several else 'calls'} it {one.says}"
-    return f"{'flag' if several else 'flags'} it without a direction"
+    return f"{_flag(several)} it without a direction"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 from scipy.special import rel_entr
@@ -26,9 +27,6 @@ from mpc_lab.inference.clustered import (
 )
 from mpc_lab.inference.estimates import significance
 from mpc_lab.vocabulary import Flags
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
@@ -62,13 +60,11 @@ def skews(case: Case) -> list[Comparison]:
     k, level, lists = check_count("k", case.k, at_most=_MOST_PLACES), case.level, case.lists
     member = case.member[lists.row]
     found = comparison(f"skew@{k}", _skew(lists, member, k, level), CONDITIONS, high_is=FAVOURED)
-    # Two intervals at half the error hold for both at once.
-    strict = 1 - significance(level) / 2
-    both = [_skew(lists, side, k, strict) for side in (member, ~member)]
+    both = [_skew(lists, side, k, level) for side in (member, ~member)]
     return [
         found,
-        _extreme(f"min_skew@{k}", both, np.fmin),
-        _extreme(f"max_skew@{k}", both, np.fmax),
+        _extreme(f"min_skew@{k}", both, min, level),
+        _extreme(f"max_skew@{k}", both, max, level),
         _ndkl(lists, member, level),
     ]
 
@@ -94,21 +90,45 @@ def _skew(lists: Lists, member: Flags, k: int, level: float) -> Clustered:
     )
 
 
-def _extreme(name: str, both: list[Clustered], pick: np.ufunc) -> Comparison:
+_Pick = Callable[[Iterable[float]], float]
+
+
+def _extreme(name: str, both: list[Clustered], pick: _Pick, level: float) -> Comparison:
     """Return the smaller or larger of two skews; one without items does not count."""
     there = [one for one in both if not np.isnan(one.estimate)]
-    estimate = float(pick.reduce([one.estimate for one in both]))
+    estimate = pick(one.estimate for one in there) if there else float("nan")
     missing = next((one.reason for one in there if one.reason), "" if there else "no items")
     made = Comparison(name, estimate, CONDITIONS, reason=missing)
     if missing:
         return made
+    interval = partial(_extreme_interval, there, pick)
+    low, high = interval(significance(level))
     made = replace(
         made,
-        ci_low=float(pick.reduce([one.ci_low for one in there])),
-        ci_high=float(pick.reduce([one.ci_high for one in there])),
+        ci_low=low,
+        ci_high=high,
+        p_value=_extreme_p(there, pick),
         n_effective=min(one.n_effective for one in there),
+        interval=interval,
     )
     return flag_by_interval(made)
+
+
+def _extreme_interval(there: list[Clustered], pick: _Pick, a: float) -> tuple[float, float]:
+    """Return the extremes of two intervals at half the error, which hold for both at once."""
+    ends = [one.interval(a / 2) for one in there]
+    return pick(low for low, _ in ends), pick(high for _, high in ends)
+
+
+def _extreme_p(there: list[Clustered], pick: _Pick) -> float:
+    """Return the smallest error at which that interval leaves out 0.
+
+    The smaller of two is below 0 where either is, and above 0 where both are; the larger of two
+    the other way round.
+    """
+    beyond = [one.p_value for one in there if pick((one.estimate, 0.0)) != 0]
+    p = min(beyond) if beyond else max(one.p_value for one in there)
+    return min(1.0, 2 * p)
 
 
 def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:

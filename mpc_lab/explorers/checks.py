@@ -63,8 +63,9 @@ CHECKS = {
     "placebo": _Check(
         "Placebo",
         True,
-        "What groups without meaning show: members are dealt out anew inside each query. They "
-        "should centre on 0, and be rejected about as often as the level allows.",
+        "What groups without meaning show: members are drawn at random among items that are shown "
+        "about as often, or among the rows of a query where membership is not the item's own. "
+        "They should be rejected no more often than the level allows.",
     ),
     "density": _Check(
         "Gap density",

@@ -178,17 +178,17 @@ def measures_html(found: xr.Dataset) -> str:
                 measure_name(measure),
                 said(one).replace(" ", _KEPT),
                 _numbers(one),
-                p_value(float(one["p_value"])).replace(" ", _KEPT),
+                p_value(float(one["p_adjusted"])).replace(" ", _KEPT),
                 _compares(one),
             ]
         )
-    header = ["measure", "says", "estimate", "p\u2011value", "compares"]
+    header = ["measure", "says", "estimate", "adjusted p\u2011value", "compares"]
     return plain_table(header, rows, caption="The measures in their own units")
 
 
 def _numbers(one: xr.Dataset) -> str:
     estimate, low, high, null = (
-        float(one[name]) for name in ("estimate", "ci_low", "ci_high", "null")
+        float(one[name]) for name in ("estimate", "ci_low_adjusted", "ci_high_adjusted", "null")
     )
     words = with_interval(estimate, low, high) if math.isfinite(estimate) else NOTHING
     if math.isfinite(null) and null:
@@ -246,5 +246,5 @@ def measure_name(measure: str) -> str:
 
 
 def _known(one: xr.Dataset) -> bool:
-    null, low = float(one["null"]), float(one["ci_low"])
-    return bool(np.isfinite(float(one["p_value"]))) or bool(np.isfinite([null, low]).all())
+    null, low = float(one["null"]), float(one["ci_low_adjusted"])
+    return bool(np.isfinite(float(one["p_adjusted"]))) or bool(np.isfinite([null, low]).all())

@@ -16,6 +16,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import (
     TOO_FEW_CLUSTERS,
     Estimates,
+    critical,
     effective_clusters,
     effective_items,
     enough_clusters,
@@ -276,6 +277,11 @@ class Clustered:
     def estimable(self) -> bool:
         """Whether there is an interval."""
         return self.reason == ""
+
+    def interval(self, a: float) -> tuple[float, float]:
+        """Return the ends of the interval that misses with probability `a`."""
+        half = float(critical(a / 2, self.dof)) * self.std_error
+        return self.estimate - half, self.estimate + half
 
 
 def from_influence(

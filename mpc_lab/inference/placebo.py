@@ -1,4 +1,4 @@
-"""What would a meaningless group show? Membership is reassigned at random inside each query."""
+"""What would a meaningless group show? Membership is reassigned at random, item by item."""
 
 from __future__ import annotations
 
@@ -9,63 +9,13 @@ import numpy as np
 
 from mpc_lab.errors import check_count
 from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
-from mpc_lab.inference.estimates import significance
+from mpc_lab.inference.estimates import significance, two_sided_p
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.pairs import close_rows, shuffle_within
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
-# One more than the flips is a multiple of 1/a for the usual levels, so that the rate can be a.
-FLIPS = 999
-_MOST_SUMS = 1_000
-_ROUNDING = 1e-12
-
-
-def sign_flip_p(sums: Floats, a: float, rng: np.random.Generator) -> float:
-    """Test that independent sums, each symmetric about 0, add up to 0.
-
-    Exact whatever their spread and their tails. Σ±T is compared, not a t statistic: given |T| the
-    two put all signs in the same order, because ΣT² does not change with them. Those as far from 0
-    as ΣT itself count in part, by a uniform draw: sums of a few whole numbers have many such, and
-    a p-value that counted them all would be at most `a` less often than it should.
-
-    Parameters
-    ----------
-    sums : array
-        One for each independent unit. More than 1,000 are added to 1,000 first, by their order,
-        which costs hardly any power and leaves them independent and symmetric.
-    a : float
-        The level of the test.
-    rng : Generator
-        Draws the signs.
-
-    Returns
-    -------
-    float
-        The p-value; NaN where so few sums differ from 0 that no signs could reject at `a`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sign_flip_p(np.ones(20), 0.05, np.random.default_rng(0)) <= 0.001
-    True
-    """
-    sums = np.asarray(sums, dtype=np.float64)
-    sums = sums[sums != 0]
-    if len(sums) > _MOST_SUMS:
-        sums = np.asarray(np.bincount(np.arange(len(sums)) % _MOST_SUMS, sums), dtype=np.float64)
-    # Of 2ⁿ signs two are as far from 0 as any.
-    if 2.0 ** (1 - len(sums)) > a:
-        return float("nan")
-    total = float(sums.sum())
-    bits = np.unpackbits(
-        rng.integers(0, 256, (FLIPS, -(-len(sums) // 8)), dtype=np.uint8), axis=1, count=len(sums)
-    )
-    flipped = np.abs(2.0 * (bits @ sums) - total)
-    # The same signs may be added up in another order, and must count as equal.
-    excess = flipped - abs(total)
-    rounding = _ROUNDING * float(np.abs(sums).sum())
-    beyond, equal = (excess > rounding).sum(), 1 + (np.abs(excess) <= rounding).sum()
-    return float((beyond + rng.uniform() * equal) / (1 + FLIPS))
+STRATA = 5
+BY_ITEM, BY_ROW = "item", "row"
 
 
 @dataclass(frozen=True)
@@ -75,29 +25,33 @@ class Placebo:
     Attributes
     ----------
     estimate, p_value : array (permutation,)
-        The p-value is that of random signs, one a query (or unit).
-    audited_p_value, query_p_value : array (permutation,)
-        By the variance that the audit itself uses, and by the variance over queries.
+        The p-value is of the distance from `expected`, by the variance that the audit itself uses.
     observed : float
-        The same number for the group itself: its pairs in both orders.
+        The same estimate for the group itself: its pairs in both orders.
     observed_p_value : float
-        Share of permutations at least as far from 0 as `observed`, itself counted among them.
-    rejected, audited_rejected, query_rejected : float
-        Shares of p-values of at most 1 − level, among those that could be estimated.
+        Share of permutations whose |t| is at least that of the group, itself counted among them.
+    expected : float
+        Around which placebos centre: 0, but for what often and seldom shown items differ by.
+    rejected : float
+        Share of p-values of at most 1 − level, among those that could be estimated.
+    rejected_low, rejected_high : float
+        Its 95 % interval over permutations (Wilson's), which their number alone makes narrow.
     n_estimable : int
         Permutations with a `p_value`.
+    by : {"item", "row"}
+        What was reassigned: items, or rows inside their queries.
     """
 
     estimate: Floats
     p_value: Floats
-    audited_p_value: Floats
-    query_p_value: Floats
     observed: float
     observed_p_value: float
+    expected: float
     rejected: float
-    audited_rejected: float
-    query_rejected: float
+    rejected_low: float
+    rejected_high: float
     n_estimable: int
+    by: str
 
 
 def placebo(
@@ -113,44 +67,33 @@ def placebo(
     seed: int = 0,
     done: Callable[[], None] | None = None,
 ) -> Placebo:
-    r"""Estimate the gap of groups that are permuted within query.
+    r"""Estimate the gap of groups whose members are drawn at random.
+
+    Labels are permuted among items that are shown about as often (`item_strata`), and an item keeps
+    its label in every query: what an item's outcomes have in common stays with one side, as it does
+    in the group itself. Where items are not known, or membership varies for some item, labels are
+    permuted among the rows of each query instead; such placebos have no shocks of items.
 
     The pairs are those with :math:`|s_i - s_j| \le \varepsilon`, in both orders together. In one
-    order alone a group without meaning does not centre on 0: the item scored lower should do a
-    little worse. In both orders the sum of d over a query's pairs is
+    order alone a group without meaning does not centre on 0, because outcomes rise with scores.
+    In both orders it centres on
 
-    .. math::
-        T_q = \sum_{i \in g} a_i, \qquad
-        a_i = \sum_{j :\, |s_i - s_j| \le \varepsilon} (y_i - y_j),
-        \qquad \sum_{i \in q} a_i = 0,
+    .. math:: \mu = \frac{\sum_p d_p (\pi_{A(p)} - \pi_{B(p)})}{E[P]},
 
-    a total over rows that were drawn without replacement from numbers that sum to 0. So its mean
-    is 0, exactly, and queries are permuted independently of each other, whatever items they
-    share. That is all a test of a placebo needs to know, and no variance has to be estimated:
-    each is compared with the sums :math:`\sum_q \pm T_q` under random signs,
+    :math:`\pi_A` the share of members in the stratum of the one item of pair p and :math:`\pi_B` in
+    that of the other: on 0 by row, and on 0 by item unless items that are shown often have other
+    outcomes at the same score than those shown seldom, and the group has more of one kind. The
+    statistic is :math:`|t| = |\theta - \mu|/SE` with the audit's own variance, and the p-value of
+    the group is its rank,
 
-    .. math:: p = \frac{1 + \#\{|\sum_q \pm T_q| \ge |\sum_q T_q|\}}{1 + \text{flips}},
+    .. math:: p = \frac{1 + \#\{|t^*| \ge |t|\}}{1 + \text{permutations}}.
 
-    with ties, which sums of clicks have many of, broken by a uniform draw.
-
-    Given :math:`|T_q|` all signs are equally likely if :math:`T_q` is symmetric about 0, and then
-    the test is exact, however heavy the tails and however few queries hold most pairs. It is
-    symmetric where half the rows of a query are members, or where the :math:`a_i` are. Its third
-    moment is in proportion to :math:`(n - 2k) \sum_i a_i^3` for k members among n rows; such
-    skewness shifts the two tails in opposite directions, so that it touches the two-sided rate
-    only in the second order. The pairs P, by which the estimate divides T, have no part in this:
-    T/P is 0 where T is.
-
-    The other exact reference, the permutations themselves, is what the group itself is held
-    against (`observed_p_value`). It cannot serve for the placebos: a permutation ranked among
-    permutations is beyond 95 % of them in 5 % of cases whatever the sums are. Signs know nothing
-    of how groups were assigned; they reject too often where sums do not centre on 0 or queries
-    are not independent.
-
-    How often the audit's own variance rejects stands beside it. The variance over queries, with
-    its t, is an approximation that rejects somewhat too often where a few queries hold most pairs;
-    variances over items reject less often, as they allow for shared items, which placebos do not
-    inherit.
+    That test is exact where labels are exchangeable among the items of a stratum: lists, scores and
+    outcomes would have been the same under any labels. Where a group without a gap differs from
+    other items in its scores or in how its outcomes vary, it is approximate, and the division by
+    the standard error is what makes it so. How often placebos are rejected says whether the audit's
+    own standard errors are large enough for such groups. It may be less than 1 − level: labels are
+    drawn for the queries as they are, and the standard error allows for other queries too.
 
     Parameters
     ----------
@@ -158,17 +101,16 @@ def placebo(
         Sorted rows.
     member : array of bool (row of the log,)
     query : array of int64 (row of the log,)
-        Query, or unit, of each row; membership is shuffled inside queries in either case.
+        Query, or unit, of each row; rows are shuffled inside queries in either case.
     epsilon : float
         The largest distance.
     item : array of int64 (row of the log,), optional
-        Items, for ``cluster="item"`` and ``"union"``.
     cluster : {"naive", "query", "item", "union"}
         The variance that the audit itself uses.
     level : float
         Its complement is the nominal rate of rejection.
     permutations : int
-        How many groups to deal out.
+        How many groups to draw.
     seed : int
     done : callable, optional
         Called after each of them.
@@ -179,83 +121,181 @@ def placebo(
 
     References
     ----------
-    Fisher (1935), The design of experiments, section 21. Canay, Romano & Shaikh (2017),
-    Randomization tests under an approximate symmetry assumption. Phipson & Smyth (2010),
-    Permutation p-values should never be zero.
+    Fisher (1935), The design of experiments, section 21. Chung & Romano (2013), Exact and
+    asymptotically robust permutation tests. Phipson & Smyth (2010), Permutation p-values should
+    never be zero.
     """
     permutations = check_count("permutations", permutations, remedy="Try 200.")
-    a = significance(level)
     lower, upper = close_rows(log, epsilon)
     items = (None, None) if item is None else (item[lower], item[upper])
     codes = pair_codes(query[lower], *items)
     d = log.outcome[lower] - log.outcome[upper]
-    # Signs must not move in step with the draws, so they have a stream of their own.
-    drawing, signs = np.random.default_rng(seed).spawn(2)
+    rng = np.random.default_rng(seed)
+    dealer = _dealer(log, member, item)
+    expected = dealer.expected(d, lower, upper)
 
-    def estimate_for(member: Flags) -> tuple[float, float, float, float]:
+    def estimate_for(member: Flags) -> tuple[float, float, float]:
         below = member[lower]
         cross = below != member[upper]
-        return _both_orders(d, below, cross, codes, cluster, level, signs)
+        return _both_orders(d, below, cross, expected, codes, cluster)
 
-    observed = estimate_for(member)[0]
+    observed, statistic, _ = estimate_for(member)
     found = []
     for _ in range(permutations):
-        found.append(estimate_for(shuffle_within(log.starts, member, drawing)))
+        found.append(estimate_for(dealer.deal(rng)))
         if done is not None:
             done()
-    estimate, p_value, audited, by_query = np.array(found).T
+    estimate, t, p_value = np.array(found).T
+    rejected, n_estimable = _count_up_to(p_value, significance(level))
+    low, high = _wilson(rejected, n_estimable)
     return Placebo(
         estimate=estimate,
         p_value=p_value,
-        audited_p_value=audited,
-        query_p_value=by_query,
         observed=observed,
-        observed_p_value=_share_beyond(observed, estimate[np.isfinite(estimate)]),
-        rejected=_share_up_to(p_value, a),
-        audited_rejected=_share_up_to(audited, a),
-        query_rejected=_share_up_to(by_query, a),
-        n_estimable=int(np.isfinite(p_value).sum()),
+        observed_p_value=_share_beyond(statistic, t[np.isfinite(t)]),
+        expected=expected,
+        rejected=rejected / n_estimable if n_estimable else float("nan"),
+        rejected_low=low,
+        rejected_high=high,
+        n_estimable=n_estimable,
+        by=dealer.by,
     )
 
 
+class _ByRow:
+    """Permute labels among the rows of each query."""
+
+    by = BY_ROW
+
+    def __init__(self, log: Log, member: Flags) -> None:
+        self.starts, self.member = log.starts, member
+
+    def deal(self, rng: np.random.Generator) -> Flags:
+        return shuffle_within(self.starts, self.member, rng)
+
+    def expected(self, d: Floats, lower: Ints, upper: Ints) -> float:
+        # Every row of a query is as likely to be a member as any other.
+        return 0.0
+
+
+class _ByItem:
+    """Permute labels among items that are shown about as often."""
+
+    by = BY_ITEM
+
+    def __init__(self, item: Ints, label: Flags) -> None:
+        shown = np.bincount(item)
+        self.item, self.there = item, np.flatnonzero(shown)
+        self.label = label[self.there]
+        self.stratum = item_strata(shown[self.there], self.label)
+        self.place = np.cumsum(shown > 0) - 1
+
+    def deal(self, rng: np.random.Generator) -> Flags:
+        dealt = shuffle_strata(self.stratum, self.label, rng)
+        return np.asarray(dealt[self.place[self.item]])
+
+    def expected(self, d: Floats, lower: Ints, upper: Ints) -> float:
+        size = np.bincount(self.stratum)
+        share = np.bincount(self.stratum, self.label) / size
+        of_row = self.stratum[self.place[self.item]]
+        one, other = of_row[lower], of_row[upper]
+        apart = share[one] * (1 - share[other]) + share[other] * (1 - share[one])
+        # Of two different items of a stratum, one member makes the other less likely to be one.
+        drawn = np.where(one == other, size[one] / np.maximum(size[one] - 1, 1), 1.0)
+        pairs = float((apart * drawn).sum())
+        return float(d @ (share[one] - share[other])) / pairs if pairs else 0.0
+
+
+def _dealer(log: Log, member: Flags, item: Ints | None) -> _ByRow | _ByItem:
+    label = None if item is None else item_labels(item, member)
+    return _ByRow(log, member) if item is None or label is None else _ByItem(item, label)
+
+
+def item_labels(item: Ints, member: Flags) -> Flags | None:
+    """Return whether each item code is a member; None where that varies from row to row."""
+    shown, inside = np.bincount(item), np.bincount(item, member)
+    label = np.asarray(inside > 0)
+    return label if (inside[label] == shown[label]).all() else None
+
+
+def item_strata(shown: Ints, label: Flags, strata: int = STRATA) -> Ints:
+    """Return the stratum of each item: quintiles of how often it is shown, from 0.
+
+    Items that are shown equally often are in one stratum. A stratum whose items all have the same
+    label joins the next, the last the one before.
+
+    Parameters
+    ----------
+    shown : array of int64 (item,)
+        Rows of each item.
+    label : array of bool (item,)
+    strata : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> item_strata(np.array([1, 1, 2, 3, 9]), np.array([True, False, False, True, False]))
+    array([0, 0, 1, 1, 1])
+    """
+    n = len(shown)
+    last = np.array([-(-k * n // strata) - 1 for k in range(1, strata)], dtype=np.int64)
+    ends = np.sort(shown)[np.maximum(last, 0)] if n else shown
+    quintile = np.unique(np.searchsorted(ends, shown, side="left"), return_inverse=True)[1]
+    members, size = np.bincount(quintile, label), np.bincount(quintile)
+    joined, number, open_members, open_size = [], 0, 0.0, 0
+    for inside, count in zip(members, size, strict=True):
+        joined.append(number)
+        open_members, open_size = open_members + inside, open_size + count
+        if 0 < open_members < open_size:
+            number, open_members, open_size = number + 1, 0.0, 0
+    # What is left open at the end has one label only.
+    place = np.minimum(joined, max(number - 1, 0)) if joined else np.zeros(0)
+    return np.asarray(place, dtype=np.int64)[quintile]
+
+
+def shuffle_strata(stratum: Ints, label: Flags, rng: np.random.Generator) -> Flags:
+    """Return labels permuted inside each stratum."""
+    order = np.lexsort((rng.random(len(stratum)), stratum))
+    shuffled = np.empty_like(label)
+    shuffled[order] = label[np.argsort(stratum, kind="stable")]
+    return shuffled
+
+
 def _both_orders(
-    d: Floats,
-    below: Flags,
-    cross: Flags,
-    codes: PairCodes,
-    cluster: str,
-    level: float,
-    signs: np.random.Generator,
-) -> tuple[float, float, float, float]:
+    d: Floats, below: Flags, cross: Flags, expected: float, codes: PairCodes, cluster: str
+) -> tuple[float, float, float]:
     """Estimate from the pairs with one member, which is on the side of the group.
 
-    Returns the estimate and its p-values: by random signs, as audited, and over queries.
+    Returns the estimate, and |t| and the p-value of its distance from what is expected.
     """
-    if not cross.any():
-        return (float("nan"),) * 4
-    signed = np.where(below[cross], d[cross], -d[cross])
+    chosen = np.flatnonzero(cross)
+    if not len(chosen):
+        return (float("nan"),) * 3
+    lower_inside = below[chosen]
+    signed = np.where(lower_inside, d[chosen], -d[chosen])
     center = float(signed.mean())
-    pairs = codes.take(cross).exchanged(~below[cross])
-    p_value = sign_flip_p(_sums(signed, pairs.query), significance(level), signs)
-    audited = estimate_listed(signed - center, center, pairs, cluster=cluster, level=level)
-    if cluster == "query":
-        return center, p_value, float(audited.p_value), float(audited.p_value)
-    queries = PairCodes(pairs.query)
-    by_query = estimate_listed(signed - center, center, queries, cluster="query", level=level)
-    return center, p_value, float(audited.p_value), float(by_query.p_value)
+    pairs = codes.take(chosen).exchanged(~lower_inside)
+    found = estimate_listed(signed - center, center, pairs, cluster=cluster)
+    statistic = abs(center - expected) / float(found.std_error)
+    return center, statistic, float(two_sided_p(np.asarray(statistic), found.dof))
 
 
-def _sums(d: Floats, query: Ints) -> Floats:
-    """Return the sum of each query that has a pair."""
-    return np.asarray(np.bincount(query, d)[np.bincount(query) > 0])
-
-
-def _share_up_to(p_value: Floats, a: float) -> float:
+def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:
+    """Return how many p-values are at most `a`, and how many there are."""
     known = p_value[np.isfinite(p_value)]
-    return float((known <= a).mean()) if len(known) else float("nan")
+    return int((known <= a).sum()), len(known)
+
+
+def _wilson(count: int, n: int) -> tuple[float, float]:
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not n:
+        return float("nan"), float("nan")
+    low, high = proportion_confint(count, n, method="wilson")
+    return float(low), float(high)
 
 
 def _share_beyond(observed: float, drawn: Floats) -> float:
     if not np.isfinite(observed) or len(drawn) == 0:
         return float("nan")
-    return float((1 + (np.abs(drawn) >= abs(observed)).sum()) / (1 + len(drawn)))
+    return float((1 + (drawn >= abs(observed)).sum()) / (1 + len(drawn)))

@@ -55,6 +55,7 @@ class AuditBase:
         self._grid = grid
         self._curve_part = curve_part
         self._reread = reread
+        self._rivals: dict[Any, Any] = {}
 
     @cached_property
     def curve(self) -> xr.Dataset:

@@ -54,8 +54,12 @@ def test_items_that_stand_alone_are_used_as_often_as_they_have_partners(audit):
 def test_placebos_centre_on_0_and_the_group_does_not(audit):
     found = balance(audit, group="1", permutations=100).sel(group="1")
     spread = found.placebo_estimate.std().item()
-    assert abs(found.placebo_mean.item()) < 4 * spread / 10
+    assert found.placebo_by.item() == "item"
+    # Every item is shown once, so that there is one stratum.
+    assert found.placebo_expected.item() == 0
+    assert abs(found.placebo_estimate.mean().item()) < 4 * spread / 10
     assert found.placebo_rejected.item() < 0.15
+    assert found.placebo_rejected_low <= found.placebo_rejected <= found.placebo_rejected_high
     assert found.placebo_observed.item() > 2 * spread
     assert found.placebo_observed_p_value.item() < 0.05
 

@@ -9,7 +9,7 @@ import xarray as xr
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.summary import Cell, gap_that_matters
-from mpc_lab.text import NOTHING, entry, minus, p_value, percent, with_ends
+from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quoted, with_ends
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -130,16 +130,15 @@ def _balance(context: Context) -> str:
     )
     level = float(context.options.get("level", 0.95))
     how = (
-        f"Placebos: the same group with its members shuffled inside each query, {_PLACEBOS} "
-        "times. About "
-        f"{percent(round(1 - level, 4))} of them should be rejected by their own test, which "
-        "gives random signs to the sums of queries; many more would say that groups without "
-        "meaning do not centre on 0. Where the audit's own standard errors reject many more, its "
-        "intervals are too narrow. The p-value is the rank of the group itself among its placebos, "
-        "in both orders together. Few effective items say that the finding is about few items."
+        f"Placebos: {_PLACEBOS} groups of the same size with members drawn at random"
+        f"{_drawn(found)}. At most about {percent(round(1 - level, 4))} of them should be rejected "
+        "by the audit's own standard errors; many more would say that its intervals are too "
+        "narrow. They centre on what often and seldom shown items differ by, where the group has "
+        "more of one kind. The p-value is the rank of the group itself among its placebos, in both "
+        "orders together. Few effective items say that the finding is about few items."
     )
-    heads = [Head("Group", True), Head("Placebos rejected"), Head("as audited")]
-    heads += [Head("Mean of placebos")]
+    heads = [Head("Group", True), Head("Placebos rejected"), Head("between")]
+    heads += [Head("Placebos centre on")]
     heads += [Head("Group itself"), Head("<i>p</i> among placebos")]
     heads += [Head("Effective queries"), Head("Effective items, group"), Head("others")]
     rows = [_balance_row(found.sel(group=name), name) for name in names]
@@ -153,12 +152,30 @@ def _balance(context: Context) -> str:
     return "".join([*pieces, *([] if context.covariates else [paragraphs([more], "soft")])])
 
 
+def _drawn(found: xr.Dataset) -> str:
+    """Return in words what the labels of placebos were permuted among."""
+    rows = [
+        str(name)
+        for name, by in zip(found["group"].values, found["placebo_by"].values, strict=True)
+        if by == "row"
+    ]
+    if not rows:
+        return " among items that are shown about as often"
+    if len(rows) == found.sizes["group"]:
+        return " among the rows of each query"
+    named = ", ".join(quoted(name) for name in rows)
+    return f" among items that are shown about as often (for {named} among the rows of each query)"
+
+
 def _balance_row(one: xr.Dataset, name: str) -> list[str]:
+    shares = [float(one[f"placebo_rejected{end}"]) for end in ("", "_low", "_high")]
     row = [label(name)]
-    for key in ("placebo_rejected", "placebo_rejected_as_audited"):
-        rejected = float(one[key])
-        row.append(escape(percent(round(rejected, 4))) if math.isfinite(rejected) else NOTHING)
-    row += [entry(float(one[key]), 3) for key in ("placebo_mean", "placebo_observed")]
+    if math.isfinite(shares[0]):
+        share, low, high = (escape(percent(round(value, 3))) for value in shares)
+        row += [share, f"{low} and {high}"]
+    else:
+        row += [NOTHING, NOTHING]
+    row += [entry(float(one[key]), 3) for key in ("placebo_expected", "placebo_observed")]
     row += [escape(p_value(float(one["placebo_observed_p_value"])))]
     row += [entry(float(one["effective_queries"]), 1)]
     sides = one["effective_items"].values.tolist() if "effective_items" in one else [math.nan] * 2

@@ -32,7 +32,9 @@ def _rivals(context: Context) -> str:
     how = (
         "Measures disagree because they compare different things: items of any query or of one, "
         "with any scores or close ones. None of them is wrong; only close scores in one query ask "
-        "whether the ranker undervalues the group at the margin."
+        "whether the ranker undervalues the group at the margin. Each measure is adjusted over "
+        "all groups; some measure may still flag some group by chance, and the sentences below "
+        "explain only what chance would hardly do among all measures."
     )
     pieces = [paragraphs([how], "soft")]
     for k, name in enumerate(names):

@@ -205,13 +205,13 @@ class Questions(AuditBase):
 
         The standardised difference of a covariate x is
         :math:`\frac{1}{P} \sum_{(i, j)} (x_i - x_j) / s` with s² the mean of its variances over
-        the rows in the group and over the others [1]_. A placebo is the same group with its
-        members shuffled inside each query; its pairs are taken in both orders together, because in
-        one order alone a group without meaning does not centre on 0. The test of a placebo
-        compares its sum with those of random signs, one for each query: it is exact where a
-        query's sum is symmetric about 0 and needs no variance (`mpc_lab.inference.placebo` says
-        why this test). What the audit's own variance and the variance over queries make of the
-        same placebos is given beside it.
+        the rows in the group and over the others [1]_. A placebo is a group whose labels are
+        permuted among items that are shown about as often (quintiles); an item keeps its label in
+        every query. Where items are not known, or membership varies for some item, labels are
+        permuted among the rows of each query. Pairs are taken in both orders together, because in
+        one order alone a group without meaning does not centre on 0. The group itself is ranked
+        among its placebos by |t| with the audit's own variance (`mpc_lab.inference.placebo` says
+        when that is exact).
 
         Parameters
         ----------
@@ -236,11 +236,11 @@ class Questions(AuditBase):
             Over group: ``epsilon``, ``n_pairs``, ``effective_queries``. Over (group, side):
             ``n_items``, ``most_pairs_of_an_item``, ``mean_pairs_of_an_item``, ``effective_items``.
             Over (group, permutation): ``placebo_estimate``, ``placebo_p_value``; over group:
-            ``placebo_mean``, ``placebo_rejected`` (share of p-values at most 1 − level, to be near
-            1 − level), ``placebo_rejected_as_audited`` and ``placebo_rejected_by_query`` (the same
-            by the audit's own variance, and by the variance over queries), ``placebo_observed``
-            (the group itself, in both orders) and ``placebo_observed_p_value`` (its rank among the
-            placebos).
+            ``placebo_by`` ("item" or "row"), ``placebo_expected`` (around which they centre),
+            ``placebo_rejected`` (share of p-values at most 1 − level by the audit's own variance)
+            with its Monte-Carlo interval ``placebo_rejected_low`` and ``placebo_rejected_high``,
+            ``placebo_observed`` (the group itself, in both orders) and
+            ``placebo_observed_p_value`` (its rank among the placebos).
 
         References
         ----------
@@ -431,8 +431,11 @@ class Questions(AuditBase):
         Returns
         -------
         xarray.Dataset
-            Over (group, measure): ``estimate`` with its interval, ``flagged`` and what the flag
+            Over (group, measure): ``estimate`` with its interval and ``p_value``; the same adjusted
+            by Holm over all groups of the audit inside each measure (``p_adjusted``,
+            ``ci_low_adjusted``, ``ci_high_adjusted``), ``flagged`` by that, and what the flag
             ``says``; over group the ``explanation`` in one sentence; over measure what it compares.
+            A sentence explains only what chance would hardly do among all measures and groups.
 
         Examples
         --------

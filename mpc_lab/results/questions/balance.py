@@ -155,14 +155,14 @@ def _placebo(
         seed=seed,
         done=done,
     )
-    known = found.estimate[np.isfinite(found.estimate)]
     return {
         "placebo_estimate": (("permutation",), found.estimate),
         "placebo_p_value": (("permutation",), found.p_value),
-        "placebo_mean": ((), known.mean() if len(known) else np.nan),
+        "placebo_by": ((), found.by),
+        "placebo_expected": ((), found.expected),
         "placebo_rejected": ((), found.rejected),
-        "placebo_rejected_as_audited": ((), found.audited_rejected),
-        "placebo_rejected_by_query": ((), found.query_rejected),
+        "placebo_rejected_low": ((), found.rejected_low),
+        "placebo_rejected_high": ((), found.rejected_high),
         "placebo_observed": ((), found.observed),
         "placebo_observed_p_value": ((), found.observed_p_value),
     }

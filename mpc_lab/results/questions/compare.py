@@ -8,35 +8,64 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.results.base import AuditBase, chosen_groups, need_rows, rule_scores, settings
+from mpc_lab.results.base import (
+    AuditBase,
+    chosen_groups,
+    inference_options,
+    need_rows,
+    rule_scores,
+    settings,
+)
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
     from mpc_lab.comparators.base import Comparison
 
-_NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "null", "n_effective")
+_PLAIN = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "null", "n_effective")
+_ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
 _DIMS = ("group", "measure")
 
 
 def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Dataset:
     """Return all measures of each group; see :meth:`mpc_lab.Audit.compare`."""
-    from mpc_lab.comparators.base import Case
-    from mpc_lab.comparators.registry import compare as rivals_of
     from mpc_lab.comparators.registry import explain
-    from mpc_lab.pairing.log import sort_rows
 
-    ranking = need_rows(audit, "compare")
+    need_rows(audit, "compare")
     chosen = audit.groups if groups is None else chosen_groups(audit, "compare", groups)
-    options = settings(audit)
-    log = sort_rows(ranking)
+    level = float(settings(audit)["level"])
+    rivals = _rivals(audit, k)
     rows, sentences = [], []
     for group in chosen:
         mpc = _mpc(audit, group)
-        level, seed = float(options["level"]), int(options.get("seed", 0))
-        rivals = rivals_of(Case(ranking, group, k=k, level=level, seed=seed, log=log))
-        rows.append([mpc, *rivals])
-        sentences.append(explain(group, mpc, rivals).sentence)
-    return _labelled(chosen, rows, sentences, float(options["level"]))
+        rows.append([mpc, *rivals[group]])
+        sentences.append(explain(group, mpc, rivals[group], level).sentence)
+    return _labelled(chosen, rows, sentences, level)
+
+
+def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
+    """Return the rivals of every group, adjusted over all groups whichever were asked for.
+
+    They are kept with the audit, because a question about one group needs all of them.
+    """
+    from mpc_lab.comparators.base import Case
+    from mpc_lab.comparators.registry import COMPARATORS, adjust
+    from mpc_lab.comparators.registry import compare as rivals_of
+    from mpc_lab.pairing.log import sort_rows
+
+    ranking = need_rows(audit, "compare")
+    key = (id(ranking), k, tuple(COMPARATORS))
+    known: dict[str, list[Comparison]] | None = audit._rivals.get(key)
+    if known is not None:
+        return known
+    _, level, seed = inference_options(audit)
+    log = sort_rows(ranking)
+    found = [
+        rivals_of(Case(ranking, group, k=k, level=level, seed=seed, log=log))
+        for group in audit.groups
+    ]
+    made = dict(zip(audit.groups, adjust(found, level), strict=True))
+    audit._rivals[key] = made
+    return made
 
 
 def _mpc(audit: AuditBase, group: str) -> Comparison:
@@ -49,14 +78,13 @@ def _mpc(audit: AuditBase, group: str) -> Comparison:
         scoring_rule="baseline" if "baseline" in rule else rule[0],
         pairing_mode="matched" if "matched" in mode else mode[0],
     )
+    names = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective")
     return compare_mpc(
-        estimate=float(cell.estimate),
-        std_error=float(cell.std_error),
-        ci_low=float(cell.bracket_low),
-        ci_high=float(cell.bracket_high),
-        p_value=float(cell.bracket_p_adjusted),
-        n_effective=float(cell.n_effective),
+        **{name: float(cell[name]) for name in names},
         verdict=str(cell.verdict.item()),
+        p_adjusted=float(cell.bracket_p_adjusted),
+        ci_low_adjusted=float(cell.bracket_low),
+        ci_high_adjusted=float(cell.bracket_high),
     )
 
 
@@ -67,7 +95,8 @@ def _labelled(
         return np.array([[pick(one) for one in row] for row in rows])
 
     variables: dict[str, Any] = {
-        name: (_DIMS, column(lambda one, name=name: float(getattr(one, name)))) for name in _NUMBERS
+        name: (_DIMS, column(lambda one, name=name: float(getattr(one, name))))
+        for name in (*_PLAIN, *_ADJUSTED)
     }
     variables["flagged"] = (_DIMS, column(lambda one: one.flagged))
     for name in ("says", "reason"):
