@@ -35,6 +35,8 @@ HOW = {
     "bootstrap": 19,
     "seed": 7,
     "primary": (mpc.Boosted(0.25), "matched", mpc.Smallest(60)),
+    "bounds": (0, 4),
+    "pairs_cap": 7,
     "missing": "drop",
 }
 
