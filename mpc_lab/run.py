@@ -19,6 +19,7 @@ from mpc_lab.inference.bands import correlation
 from mpc_lab.inference.betting import check_bounds, find_bounds
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.capped import CAPPED_SUMS, capped_totals, count_outside
+from mpc_lab.pairing.heavy import heavy_shares
 from mpc_lab.pairing.kernels import announced_compilation
 from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
@@ -32,7 +33,15 @@ from mpc_lab.pairing.measure import (
     measure_items,
 )
 from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.thresholds import Powered, Quantile, Threshold, default_grid
+from mpc_lab.pairing.terms import PERCENTILE
+from mpc_lab.pairing.thresholds import (
+    Powered,
+    Quantile,
+    Smallest,
+    Threshold,
+    default_grid,
+    round_up,
+)
 from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
@@ -69,6 +78,10 @@ def audit(
     pairs_cap: int = 10,
     bootstrap: int = 0,
     seed: int = 0,
+    against: str | None = None,
+    closeness: str = "score",
+    contrast: str = "difference",
+    outcome_cap: float | None = None,
     progress: bool | None = None,
     memory: str | int | None = None,
     spill: str | os.PathLike[str] | None = None,
@@ -135,6 +148,20 @@ def audit(
         ``bootstrap_high`` (percentile), ``bootstrap_t_low`` and ``bootstrap_t_high`` (studentised).
     seed : int
         For whatever is drawn at random.
+    against : str, optional
+        Pair items of a group with members of this group only; by default with all items outside
+        the group. The group itself is not audited then.
+    closeness : {"score", "query_sd", "percentile"}
+        On what scale two scores are close: as they are; divided by the standard deviation of the
+        logged scores of their query, for logs whose queries have scores of different spread; or
+        by their places in the list, (rank − ½)/n. The threshold and the grid are on that scale;
+        the α of a boost stays in units of the score.
+    contrast : {"difference", "sign"}
+        What a pair counts: the difference of its outcomes, or its sign, so that the gap is the
+        share of pairs in which the item of the group has the higher outcome less the share in
+        which it has the lower one. For outcomes with a long tail.
+    outcome_cap : float, optional
+        Outcomes above it are set to it, and counted: the mean of what is left of a long tail.
     progress : bool, optional
         Whether to show a progress bar; by default in a terminal or notebook when the work is long.
     memory : str or int, optional
@@ -187,7 +214,12 @@ def audit(
             primary=primary,
             bounds=bounds,
             pairs_cap=pairs_cap,
+            closeness=closeness,
+            contrast=contrast,
+            against=against,
+            outcome_cap=outcome_cap,
         )
+        log = log.with_cap(plan.outcome_cap)
         _check_rows_stay(plan, log)
         with announced_compilation(bar.wanted), log.source(plan, bar) as source:
             return _with_bootstrap(plan, _run(plan, log, source))
@@ -240,6 +272,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         moving = covariances(source, rules, plan.swept_modes, epsilon, own)
         together = [correlation(of_mode) for of_mode in moving]
     capped = _capped_sums(plan, log, source, epsilon)
+    heavy = [heavy_shares(source, *cells) for cells in zip(rules, own, strict=True)]
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -248,6 +281,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             epsilon,
             wanted,
             correlations=together,
+            heavy_share=np.stack(heavy),
             underpowered=np.stack(flags) if flags else None,
         ),
         later.curve,
@@ -415,8 +449,8 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags
         unknown = np.full(n_groups, np.nan)
         return Headline(np.full(n_groups, plan.threshold), unknown, unknown), None
     if not isinstance(plan.threshold, Powered):
-        return choose_thresholds(source, rule, (plan.threshold,))[0], None
-    candidates = choose_thresholds(source, rule, plan.threshold.candidates)
+        return _choose(plan, source, rule, (plan.threshold,))[0], None
+    candidates = _choose(plan, source, rule, plan.threshold.candidates)
     epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
     wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
     edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
@@ -431,6 +465,16 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags
     lacking = np.asarray(~enough.any(axis=1))
     all_pairs = candidates[0].all_pairs
     return Headline(epsilon[group, pick], wanted[group, pick], all_pairs), lacking
+
+
+def _choose(
+    plan: Plan, source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
+) -> list[Headline]:
+    """Find thresholds; among shares of a list, equal ones must not be told apart by rounding."""
+    found = choose_thresholds(source, rule, thresholds)
+    if plan.closeness != PERCENTILE:
+        return found
+    return [replace(one, epsilon=round_up(one.epsilon)) for one in found]
 
 
 def _grid(plan: Plan, source: Source, epsilon: Floats) -> Floats:

@@ -95,6 +95,8 @@ COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
     "gate",
 )
 _CLUSTERS = ("auto", *public_variances())
+_CLOSENESS = ("score", "query_sd", "percentile")
+_CONTRASTS = ("difference", "sign")
 _ADJUST = ("holm", "romano_wolf", "fdr_bh", "none")
 
 _ROLES = sorted(ROLES.values(), key=lambda role: not role.is_needed)
@@ -148,6 +150,31 @@ OPTIONS = (
     Option(
         "epsilon", "numbers", COMPARED, "thresholds of the curve (chosen around it)", "NUMBER,…"
     ),
+    Option(
+        "against",
+        "text",
+        COMPARED,
+        "pair items of a group with members of this group only (all others)",
+        "NAME",
+    ),
+    Option(
+        "closeness",
+        "text",
+        COMPARED,
+        "the scale of distances: scores as they are, divided by the standard deviation of their "
+        "query, or places in the list (score)",
+        "",
+        _CLOSENESS,
+    ),
+    Option(
+        "contrast",
+        "text",
+        COMPARED,
+        "what a pair counts: the difference of its outcomes, or its sign (difference)",
+        "",
+        _CONTRASTS,
+    ),
+    Option("outcome_cap", "number", COMPARED, "outcomes above it are set to it (no cap)", "NUMBER"),
     Option("cluster", "text", INFERENCE, "what may make pairs alike (auto)", "", _CLUSTERS),
     Option("level", "number", INFERENCE, "confidence level (0.95)", "NUMBER"),
     Option(

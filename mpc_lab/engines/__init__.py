@@ -66,6 +66,13 @@ class OpenLog(ABC):
     def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:
         """Make the log ready for a plan; what that takes is given back at the end."""
 
+    def with_cap(self, cap: float | None) -> OpenLog:
+        """Return the log with outcomes above a cap set to it, where rows are in memory.
+
+        Those that are walked are capped on their way.
+        """
+        return self
+
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
         """Read the rows into memory, with further columns, for a question that needs them."""
         raise NotImplementedError

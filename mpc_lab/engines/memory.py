@@ -16,7 +16,9 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.items import ItemSums, sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
 from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
+from mpc_lab.pairing.terms import AS_LOGGED, Terms, only_against
 from mpc_lab.pairing.walk import Source, Task, added
+from mpc_lab.ranking import cap_outcomes
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
 from mpc_lab.vocabulary import Ints
 
@@ -52,10 +54,14 @@ class InMemory(OpenLog):
         self.ranking = self.known = ranking
         self.origin = self.origin if origin is None else origin
 
+    def with_cap(self, cap: float | None) -> OpenLog:
+        """Return the log with outcomes above a cap set to it."""
+        return InMemory(cap_outcomes(self.ranking, cap))
+
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
         """Sort the rows."""
-        yield MemorySource(self.ranking, plan.groups, progress)
+        yield MemorySource(self.ranking, plan.groups, progress, plan.terms)
 
 
 class MemorySource:
@@ -66,16 +72,23 @@ class MemorySource:
     ranking : Ranking
     groups : tuple of str
     progress : Progress, optional
+    terms : Terms
+        On what terms rows are compared.
     """
 
     counts_items = True
 
     def __init__(
-        self, ranking: Ranking, groups: tuple[str, ...], progress: Progress | None = None
+        self,
+        ranking: Ranking,
+        groups: tuple[str, ...],
+        progress: Progress | None = None,
+        terms: Terms = AS_LOGGED,
     ) -> None:
         self.ranking = ranking
         self.groups = groups
         self.progress = progress
+        self.terms = terms
         chosen = np.array([ranking.group_index(group) for group in groups], dtype=np.int64)
         everything = groups == ranking.groups
         self.masks = ranking.masks if everything else select_groups(ranking.masks, chosen)
@@ -88,24 +101,42 @@ class MemorySource:
 
     def walks(self, rule: Rule) -> Iterator[tuple[Ints, MemoryWalk]]:
         """Yield the groups, by number, that a walk serves; over all walks, every group once."""
-        if rule.same_for_all_groups:
-            log = self.log
-            if not isinstance(rule, Baseline):
-                scores = rule.scores(self.ranking, self.groups[0])
-                log = sort_rows(self.ranking, scores, self.masks)
-            yield np.arange(len(self.groups)), MemoryWalk(log, self.progress)
+        for groups, log in self._logs(rule):
+            yield groups, MemoryWalk(log, self.progress)
+
+    def _logs(self, rule: Rule) -> Iterator[tuple[Ints, Log]]:
+        """Yield the groups that a log serves, and the log on the terms of the audit."""
+        for groups, log in self._logs_of_rule(rule):
+            if self.terms.are_default:
+                yield groups, log
+                continue
+            compared = self.terms.apply(log, self.log)
+            if self.terms.against is None:
+                yield groups, compared
+                continue
+            other = self.ranking.member(self.terms.against)[compared.row]
+            for k, group in enumerate(groups):
+                yield np.array([group]), only_against(compared, k, other)
+
+    def _logs_of_rule(self, rule: Rule) -> Iterator[tuple[Ints, Log]]:
+        if not rule.same_for_all_groups:
+            for k, group in enumerate(self.groups):
+                yield np.array([k]), self._log_of(rule, group)
             return
-        for k, group in enumerate(self.groups):
-            yield np.array([k]), MemoryWalk(self._log_of(rule, group), self.progress)
+        log = self.log
+        if not isinstance(rule, Baseline):
+            scores = rule.scores(self.ranking, self.groups[0])
+            log = sort_rows(self.ranking, scores, self.masks)
+        yield np.arange(len(self.groups)), log
 
     def together(
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
     ) -> Result:
         """Add what the task makes of the whole log."""
         logs = (
-            (number, groups, walk.log)
+            (number, groups, log)
             for number, rule in enumerate(rules)
-            for groups, walk in self.walks(rule)
+            for groups, log in self._logs(rule)
         )
         return start + task(logs)  # type: ignore[operator, no-any-return]
 

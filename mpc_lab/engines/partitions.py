@@ -20,7 +20,7 @@ from mpc_lab.engines.calibrated import fit_by_exchange
 from mpc_lab.engines.parts import Part, Parts, PartsSource, count_rows
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.log import Log, sort_rows
-from mpc_lab.ranking import ColumnNames, Ranking, checks
+from mpc_lab.ranking import ColumnNames, Ranking, cap_outcomes, checks
 from mpc_lab.ranking.checks import complete_rows
 from mpc_lab.ranking.columns import get_column, open_table, take_rows
 from mpc_lab.ranking.groups import read_groups
@@ -57,12 +57,15 @@ class Spec:
         The groups to audit, in the order of the masks.
     extra : tuple of str
         Other score columns.
+    outcome_cap : float, optional
+        Outcomes above it are set to it.
     """
 
     columns: ColumnNames
     drop: bool
     groups: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
+    outcome_cap: float | None = None
 
     @property
     def needed(self) -> list[Any]:
@@ -93,7 +96,8 @@ class Spec:
         """Add the groups of a plan, and the columns that its scoring rules name."""
         columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
         extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
-        return replace(self, groups=plan.groups, extra=extra)
+        groups, cap = plan.masked_groups, plan.outcome_cap
+        return replace(self, groups=groups, extra=extra, outcome_cap=cap)
 
 
 def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
@@ -141,13 +145,14 @@ class Tally:
 
     Attributes
     ----------
-    n_rows, dropped : int
+    n_rows, dropped, n_capped : int
     queries, units, items : uint64 arrays
         What tells the queries, units and items of the partition from all others.
     """
 
     n_rows: int
     dropped: int
+    n_capped: int = 0
     queries: Masks = field(default_factory=_no_names)
     units: Masks = field(default_factory=_no_names)
     items: Masks = field(default_factory=_no_names)
@@ -170,7 +175,8 @@ def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
             get_column(table, name)
         if not len(table) or (spec.drop and not len(complete_rows(table, spec.columns))):
             return Partition(_make_empty(spec), Tally(0, len(table)))
-        return _sort_partition(Ranking(frame, **spec.keywords), spec, number)
+        ranking = cap_outcomes(Ranking(frame, **spec.keywords), spec.outcome_cap)
+        return _sort_partition(ranking, spec, number)
     except MpcError as error:
         raise MpcError(f"In partition {number}: {error}") from error
 
@@ -191,7 +197,8 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
         units = _hash(ranking.unit_labels(np.arange(ranking.n_units)))
     # Partitions that drew alike would draw the same places of their lists again and again.
     part = Part(replace(log, origin=number << 32), extra, items)
-    counted = (ranking.n_rows, ranking.dropped, queries, units, items, ranking.outcome_range)
+    counts = (ranking.n_rows, ranking.dropped, ranking.n_capped)
+    counted = (*counts, queries, units, items, ranking.outcome_range)
     return Partition(part, Tally(*counted))
 
 
@@ -240,9 +247,10 @@ def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) ->
         n_units=sum(len(tally.units) for tally in tallies),
         n_items=len(np.unique(np.concatenate([tally.items for tally in tallies]))),
         dropped=dropped,
+        n_capped=sum(tally.n_capped for tally in tallies),
     )
     fit = partial(fit_by_exchange, parts, len(plan.groups))
-    return PartsSource(parts, plan.groups, facts, fit)
+    return PartsSource(parts, plan.groups, facts, fit, plan.terms, plan.against_bit)
 
 
 def overlap(names: list[Masks]) -> bool:

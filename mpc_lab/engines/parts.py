@@ -16,6 +16,7 @@ import numpy as np
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.items import exchange_items
 from mpc_lab.pairing.log import Log, rescore, resort
+from mpc_lab.pairing.terms import AS_LOGGED, Terms, only_against
 from mpc_lab.pairing.walk import PlainWalk, Task
 from mpc_lab.ranking import Facts
 from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
@@ -145,6 +146,10 @@ class PartsSource:
     fit : callable
         Fits the rule ``calibrated``: for each group the step functions inside and outside it.
         Called once, when a rule first needs it.
+    terms : Terms
+        On what terms rows are compared.
+    against : int, optional
+        Where the group that others are compared with is in the masks of the parts.
     """
 
     def __init__(
@@ -153,8 +158,11 @@ class PartsSource:
         groups: tuple[str, ...],
         facts: Facts,
         fit: Callable[[], list[tuple[Steps, Steps]]],
+        terms: Terms = AS_LOGGED,
+        against: int | None = None,
     ) -> None:
         self.parts, self.groups, self.facts = parts, groups, facts
+        self.terms, self.against = terms, against
         self.counts_items = parts.same_codes
         self._fit = fit
         self._fits: list[tuple[Steps, Steps]] = []
@@ -176,7 +184,16 @@ class PartsSource:
         return self.parts.total(partial(_apply_to_all, every, task), label, start)
 
     def _rescorings(self, rule: Rule) -> Iterator[tuple[Ints, Rescoring]]:
-        """Yield groups, by number, and what makes the log that serves them."""
+        """Yield groups, by number, and what makes the log that serves them, on the terms."""
+        for groups, rescoring in self._rescorings_of_rule(rule):
+            if self.against is None:
+                same = self.terms.are_default
+                yield groups, rescoring if same else _OnTerms(rescoring, self.terms)
+                continue
+            for k, group in enumerate(groups.tolist()):
+                yield np.array([group]), _OnTerms(rescoring, self.terms, k, self.against)
+
+    def _rescorings_of_rule(self, rule: Rule) -> Iterator[tuple[Ints, Rescoring]]:
         every = np.arange(len(self.groups))
         if isinstance(rule, Baseline):
             yield every, _AsLogged()
@@ -209,6 +226,24 @@ class Rescoring(Protocol):
     def __call__(self, part: Part) -> Log:
         """Return the log of the rule."""
         ...
+
+
+@dataclass(frozen=True)
+class _OnTerms:
+    """The log of a rule on other terms; with `against`, of one group and its partners alone."""
+
+    rescoring: Rescoring
+    terms: Terms
+    group: int = 0
+    against: int | None = None
+
+    def __call__(self, part: Part) -> Log:
+        log = self.terms.apply(self.rescoring(part), part.log)
+        if self.against is None:
+            return log
+        partner = np.zeros(len(part.log.row), dtype=np.bool_)
+        partner[part.log.row] = find_members(part.log.masks, self.against)
+        return only_against(log, self.group, partner[log.row])
 
 
 @dataclass(frozen=True)

@@ -390,14 +390,19 @@ class PairBook:
         if self.total > MOST_SEARCHED:
             reach = min(epsilon, reach_of(cell.log, cell.member, side, MOST_SEARCHED))
         i, j = pair_rows(cell.log, cell.member, side, reach)
-        distance = np.abs(cell.log.score[i] - cell.log.score[j])
+        distance = cell.log.distance(i, j)
         order = np.lexsort((cell.log.row[j], cell.log.row[i], distance))
         self._i, self._j, self.distance = i[order], j[order], distance[order]
         self.searched = len(order)
 
     @cached_property
+    def _places(self) -> Ints:
+        """Where each row of the ranking is in the whole log."""
+        return self._cell.by_row(np.arange(len(self._cell.whole.row)))
+
+    @property
     def _ranks(self) -> Ints:
-        return ranks(self._cell.log, self._cell.ranking, logged=self._cell.logged)
+        return self._cell.rank
 
     def find(self, low: float = 0.0, high: float = np.inf, query_text: str = "") -> Ints:
         """Return the numbers of the pairs at a distance in [low, high] whose query has that text.
@@ -426,14 +431,16 @@ class PairBook:
         if ranking.item_code is not None:
             columns["item"] = ranking.item_labels(ranking.item_code[row_i])
             columns["other_item"] = ranking.item_labels(ranking.item_code[row_j])
+        score = self._cell.by_row(self._cell.whole.score)
         columns |= {
-            "score": log.score[i],
-            "other_score": log.score[j],
+            "score": score[row_i],
+            "other_score": score[row_j],
             "distance": self.distance[which],
         }
         columns |= {"position": self._ranks[i], "other_position": self._ranks[j]}
-        columns |= {"outcome": log.outcome[i], "other_outcome": log.outcome[j]}
-        return pd.DataFrame({**columns, "difference": log.outcome[i] - log.outcome[j]})
+        given = ranking.outcome_given
+        columns |= {"outcome": given[row_i], "other_outcome": given[row_j]}
+        return pd.DataFrame({**columns, "difference": log.contrast(i, j)})
 
     def ranked_list(self, pair: int) -> pd.DataFrame:
         """Return the whole ranked list that a pair stands in, the top first.
@@ -444,17 +451,21 @@ class PairBook:
             ``position``, ``item`` (if items are known), ``score``, ``outcome``, ``in_group``, and
             ``pair``: which of the two items of the pair the row is, or "".
         """
-        log, ranking = self._cell.log, self._cell.ranking
-        i, j = int(self._i[pair]), int(self._j[pair])
-        at = int(np.searchsorted(log.starts, i, side="right")) - 1
-        rows = np.arange(log.starts[at], log.starts[at + 1])
-        rows = rows[np.argsort(self._ranks[rows], kind="stable")]
-        columns: dict[str, Any] = {"position": self._ranks[rows]}
+        whole, ranking = self._cell.whole, self._cell.ranking
+        row_i, row_j = (int(self._cell.log.row[side[pair]]) for side in (self._i, self._j))
+        at = int(np.searchsorted(whole.starts, self._places[row_i], side="right")) - 1
+        rows = np.arange(whole.starts[at], whole.starts[at + 1])
+        place = ranks(whole, ranking, logged=self._cell.logged)[rows]
+        order = np.argsort(place, kind="stable")
+        rows, place = rows[order], place[order]
+        columns: dict[str, Any] = {"position": place}
         if ranking.item_code is not None:
-            columns["item"] = ranking.item_labels(ranking.item_code[log.row[rows]])
-        columns |= {"score": log.score[rows], "outcome": log.outcome[rows]}
-        columns["in_group"] = self._cell.member[rows]
-        marks = np.where(rows == i, GROUP_ITEM, np.where(rows == j, OTHER_ITEM, ""))
+            columns["item"] = ranking.item_labels(ranking.item_code[whole.row[rows]])
+        given = ranking.outcome_given[whole.row[rows]]
+        columns |= {"score": whole.score[rows], "outcome": given}
+        columns["in_group"] = whole.masks[0][rows] != 0
+        marked = whole.row[rows]
+        marks = np.where(marked == row_i, GROUP_ITEM, np.where(marked == row_j, OTHER_ITEM, ""))
         return pd.DataFrame({**columns, "pair": marks})
 
 

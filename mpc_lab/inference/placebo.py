@@ -129,7 +129,7 @@ def placebo(
     lower, upper = close_rows(log, epsilon)
     items = (None, None) if item is None else (item[lower], item[upper])
     codes = pair_codes(query[lower], *items)
-    d = log.outcome[lower] - log.outcome[upper]
+    d = log.contrast(lower, upper)
     rng = np.random.default_rng(seed)
     dealer = _dealer(log, member, item)
     expected = dealer.expected(d, lower, upper)

@@ -18,6 +18,7 @@ from mpc_lab.inference.clustered import (
 )
 from mpc_lab.inference.estimates import Estimates, critical, significance
 from mpc_lab.pairing.pairs import list_pairs
+from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.vocabulary import MODES, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def pair_table(
     *,
     scores: Floats | None = None,
     mode: str = "matched",
+    terms: Terms = AS_LOGGED,
 ) -> PairTable:
     """List the pairs of one cell with what is needed below.
 
@@ -87,11 +89,13 @@ def pair_table(
         there are any, and these need not follow the scores.
     mode : str
         The name of a pairing mode.
+    terms : Terms
+        On what terms rows are compared.
     """
     if mode not in MODES:
         hint = near_match(mode, tuple(MODES))
         raise MpcError(f"There is no pairing mode {mode!r}.{hint}")
-    listed = list_pairs(ranking, group, scores, mode, epsilon)
+    listed = list_pairs(ranking, group, scores, mode, epsilon, terms=terms)
     i, j = listed["row_i"], listed["row_j"]
     cluster = ranking.query_code if ranking.unit_code is None else ranking.unit_code
     item = ranking.item_code
@@ -343,6 +347,7 @@ def by_segment(
     mode: str = "matched",
     cluster: str = "query",
     level: float = 0.95,
+    terms: Terms = AS_LOGGED,
 ) -> BySegment:
     r"""Return the gap within each segment at one threshold, and a test that segments agree.
 
@@ -366,10 +371,12 @@ def by_segment(
     cluster : {"query", "naive", "item", "union"}
         The variance of the pairs of a segment.
     level : float
+    terms : Terms
+        On what terms rows are compared.
     """
     if ranking.segment_code is None:
         raise MpcError("There are no segments without a segment column: pass segment= to Ranking.")
-    pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode)
+    pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode, terms=terms)
     of_query = np.empty(ranking.n_queries, dtype=np.int64)
     of_query[ranking.query_code] = ranking.segment_code
     return _compare(ranking.segments, pairs, of_query[pairs.query], cluster, level)

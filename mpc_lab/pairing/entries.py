@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, inlined, kernel, lowest, stable_order
+from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest, stable_order
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import DOWN, TIE, UP, member_flags
 from mpc_lab.pairing.pairs import pair_rows
@@ -175,8 +175,8 @@ def list_entries(
         if skip is None:
             skip = np.zeros(len(group.log.starts) - 1, dtype=np.bool_)
         edges = np.array([sides[k].edges(group.edges) for k in every])
-        how = (group.bit, edges, group.center, group.n_items, share, shares)
-        write_down = partial(_list_pairs, *group.rows, skip, *how)
+        how = (group.bit, edges, group.center, group.log.sign)
+        write_down = partial(_list_pairs, *group.rows, skip, *how, group.n_items, share, shares)
         listed = _written(write_down, [counts[k] for k in every], shares)
         found |= dict(zip(every, listed, strict=True))
     for k, side in enumerate(sides):
@@ -217,7 +217,7 @@ def _neighbour_pairs(group: GroupLog, side: Side) -> tuple[Ints, Ints, Ints, Int
     up, down, tie = (np.searchsorted(own, log.distance(i, j)) for own in side.edges(edges))
     bins = np.where(log.score[i] < log.score[j], up, down)
     bins = np.where(log.score[i] == log.score[j], tie, bins)
-    return log.item[i], log.item[j], unit, bins, log.outcome[i] - log.outcome[j] - group.center
+    return log.item[i], log.item[j], unit, bins, log.contrast(i, j) - group.center
 
 
 @inlined
@@ -267,6 +267,7 @@ def _list_pairs(
     bit: np.uint64,
     edges: Floats,
     center: float,
+    sign: bool,
     n_items: int,
     share: int,
     shares: int,
@@ -300,7 +301,7 @@ def _list_pairs(
                     if ((mask[upper] & bit) != 0) == in_lower:
                         continue
                     i, j = (lower, upper) if in_lower else (upper, lower)
-                    x = outcome[i] - outcome[j] - center
+                    x = contrast(outcome[i] - outcome[j], sign) - center
                     for side in range(n_sides):
                         if distance == 0:
                             b = tie_bin[side]

@@ -88,6 +88,14 @@ def lowest(bits: np.uint64) -> np.int64:
     return _INDEX[(lone * _SEQUENCE) >> _SHIFT]  # type: ignore[no-any-return]
 
 
+@inlined
+def contrast(difference: float, sign: bool) -> float:
+    """Return what a pair counts: the difference of its outcomes, or its sign."""
+    if not sign:
+        return difference
+    return 1.0 if difference > 0 else (-1.0 if difference < 0 else 0.0)
+
+
 # ---- sorts
 
 _RUN = 12

@@ -43,6 +43,8 @@ class Log:
         Ascends among rows of one query and score.
     origin : int
         How many queries stand before these where the log is a part of a larger one.
+    sign : bool
+        Whether a pair counts by the sign of its difference in outcomes.
     """
 
     units: Ints
@@ -55,6 +57,12 @@ class Log:
     row: Ints
     tie: Ints
     origin: int = 0
+    sign: bool = False
+
+    def contrast(self, one: Ints, other: Ints) -> Floats:
+        """Return by how much the outcomes of some rows are above those of others, or the sign."""
+        difference = self.outcome[one] - self.outcome[other]
+        return np.sign(difference) if self.sign else difference
 
     def distance(self, one: Ints, other: Ints) -> Floats:
         """Return how far apart the scores of two rows are; infinite beyond the largest number."""
@@ -170,6 +178,48 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
         below=below_by_score(log.starts),
         row=log.row[order],
         tie=log.tie[order],
+    )
+
+
+def keep_rows(log: Log, keep: Flags) -> Log:
+    """Return the log with some of its rows; a query may be left with none.
+
+    Rows are neighbours only if they were before.
+    """
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+    below = log.below[keep]
+    stays = (below >= 0) & keep[below]
+    return replace(
+        log,
+        starts=before[log.starts],
+        score=log.score[keep],
+        outcome=log.outcome[keep],
+        masks=np.ascontiguousarray(log.masks[:, keep]),
+        item=log.item[keep] if len(log.item) else log.item,
+        below=np.where(stays, before[below], -1),
+        row=log.row[keep],
+        tie=log.tie[keep],
+    )
+
+
+def slice_units(log: Log, first: int, last: int) -> Log:
+    """Return the units from `first` to before `last` as a log of their own."""
+    queries = slice(int(log.units[first]), int(log.units[last]) + 1)
+    starts = log.starts[queries]
+    rows = slice(int(starts[0]), int(starts[-1]))
+    below = log.below[rows]
+    return replace(
+        log,
+        units=log.units[first : last + 1] - log.units[first],
+        starts=starts - starts[0],
+        score=log.score[rows],
+        outcome=log.outcome[rows],
+        masks=np.ascontiguousarray(log.masks[:, rows]),
+        item=log.item[rows] if len(log.item) else log.item,
+        below=np.where(below >= 0, below - starts[0], -1),
+        row=log.row[rows],
+        tie=log.tie[rows],
+        origin=log.origin + int(log.units[first]),
     )
 
 

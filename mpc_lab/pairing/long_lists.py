@@ -72,7 +72,8 @@ def find_long_lists(group: GroupLog, sides: Sequence[Side]) -> LongLists:
     every = [k for k, side in enumerate(sides) if not side.neighbours]
     # Between n rows there are at most n²/4 pairs of a group.
     large = np.flatnonzero(np.diff(log.starts).astype(np.float64) ** 2 / 4 > LEAST_PAIRS)
-    if not len(large) or not every:
+    # The sign of a difference is not a difference of sums: such pairs are all listed.
+    if not len(large) or not every or log.sign:
         return LongLists(flags, pairs.tolist(), np.zeros(0, dtype=np.bool_), 0)
     by_side = np.array([sides[k].edges(edges[None, -1:]) for k in every])
     last_edges = np.unique(by_side[:, :TIE])

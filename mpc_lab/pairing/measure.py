@@ -220,6 +220,8 @@ def centers(walk: Walk, word: int, n_groups: int) -> Floats:
 def _spread_of_block(word: int, n_groups: int, log: Log, first: int, last: int) -> Floats:
     """Return count, mean and squares about the mean of each group, and of all rows at the end."""
     sums = np.zeros((n_groups + 1, 3))
+    if log.sign:  # never above 1 in size, so that squares lose nothing
+        return sums
     start, end = log.starts[log.units[first]], log.starts[log.units[last]]
     off = float(log.outcome[start]) if end > start else 0.0
     _outcome_sums(log.outcome, log.masks[word], off, start, end, sums)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.kernels import interruptible, kernel
-from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.kernels import contrast, interruptible, kernel
+from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import DOWN, TIE, UP
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
+from mpc_lab.pairing.terms import AS_LOGGED, Terms, compare_group
 from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.pairing.windows import count_and_sum
 from mpc_lab.vocabulary import MODES, Flags, Floats, Ints, Side
@@ -34,6 +35,7 @@ def list_pairs(
     mode: str,
     epsilon: float,
     limit: int | None = None,
+    terms: Terms = AS_LOGGED,
 ) -> dict[str, NDArray[Any]]:
     """List the pairs of one group, the closest first.
 
@@ -49,28 +51,31 @@ def list_pairs(
         The largest distance.
     limit : int, optional
         Keep this many of the closest pairs.
+    terms : Terms
+        On what terms they are compared.
 
     Returns
     -------
     dict of arrays
         ``row_i``, ``row_j`` (rows of the ranking: the item of the group, the other item),
-        ``distance``, ``d`` (difference of outcomes) and ``rank_i``, ``rank_j`` (places in the
-        ranked list).
+        ``distance`` (on the scale of the terms), ``d`` (difference of outcomes, or its sign) and
+        ``rank_i``, ``rank_j`` (places in the ranked list).
     """
-    log = sort_rows(ranking, scores)
+    log, whole = compare_group(ranking, group, scores, terms)
     member = ranking.member(group)[log.row]
     i, j = pair_rows(log, member, MODES[mode].side, epsilon)
     distance = log.distance(i, j)
     order = np.lexsort((log.row[j], log.row[i], distance))[:limit]
     i, j = i[order], j[order]
-    rank = ranks(log, ranking, logged=scores is None)
+    rank = np.empty(ranking.n_rows, dtype=np.int64)
+    rank[whole.row] = ranks(whole, ranking, logged=scores is None)
     return {
         "row_i": log.row[i],
         "row_j": log.row[j],
         "distance": distance[order],
-        "d": log.outcome[i] - log.outcome[j],
-        "rank_i": rank[i],
-        "rank_j": rank[j],
+        "d": log.contrast(i, j),
+        "rank_i": rank[log.row[i]],
+        "rank_j": rank[log.row[j]],
     }
 
 
@@ -133,14 +138,25 @@ def sums_by_unit(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[F
 
     Only neighbours are listed for it. The arguments are those of `pair_rows`.
     """
-    if not side.neighbours:
+    if not side.neighbours and not log.sign:
         return count_and_sum(log, member, side, epsilon)
+    if not side.neighbours:
+        return _visit_and_sum(log, member, side, epsilon)
     i, j = pair_rows(log, member, side, epsilon)
     unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
     n_units = len(log.units) - 1
-    d = log.outcome[i] - log.outcome[j]
+    d = log.contrast(i, j)
     pairs, sums = np.bincount(unit, minlength=n_units), np.bincount(unit, d, minlength=n_units)
     return pairs.astype(np.float64), sums.astype(np.float64)
+
+
+def _visit_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
+    """Add up signs, which windows cannot."""
+    count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
+    edges = np.array(side.edges(np.array(epsilon)))
+    rows = (log.units, log.starts, log.score, log.outcome, member)
+    interruptible(len(log.row), _add_signs, *rows, edges, count, total)
+    return count, total
 
 
 def _neighbours(log: Log, member: Flags, edges: Floats, start: int, end: int) -> tuple[Ints, Ints]:
@@ -186,7 +202,8 @@ def check_listable(log: Log, epsilon: float) -> int:
 
 def count_side(log: Log, member: Flags, side: Side, epsilon: float = np.inf) -> int:
     """Count the pairs of a group on one side, up to a threshold or all of them."""
-    return int(sums_by_unit(log, member, side, epsilon)[0].sum())
+    counted = sums_by_unit if side.neighbours else count_and_sum
+    return int(counted(log, member, side, epsilon)[0].sum())
 
 
 def reach_of(log: Log, member: Flags, side: Side, most: int) -> float:
@@ -254,6 +271,32 @@ def _list(starts: Ints, score: Floats, member: Flags, edges: Floats, i: Ints, j:
                 i[n] = lower if member[lower] else upper
                 j[n] = upper if member[lower] else lower
                 n += 1
+
+
+@kernel
+def _add_signs(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    member: Flags,
+    edges: Floats,
+    count: Floats,
+    total: Floats,
+) -> None:
+    for unit in range(len(units) - 1):
+        for q in range(units[unit], units[unit + 1]):
+            for lower in range(starts[q], starts[q + 1]):
+                reach = edges[UP if member[lower] else DOWN]
+                for upper in range(lower + 1, starts[q + 1]):
+                    distance = score[upper] - score[lower]
+                    if distance > reach:
+                        break
+                    if member[lower] == member[upper] or (distance == 0 and edges[TIE] < 0):
+                        continue
+                    d = contrast(outcome[lower] - outcome[upper], True)
+                    count[unit] += 1.0
+                    total[unit] += d if member[lower] else -d
 
 
 @kernel

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.pairing.kernels import ONE, Stop, inlined, kernel, lowest, stop_flag
+from mpc_lab.errors import MpcError
+from mpc_lab.pairing.kernels import ONE, Stop, contrast, inlined, kernel, lowest, stop_flag
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import (
     ALL_PAIRS,
@@ -32,7 +33,13 @@ from mpc_lab.pairing.modes import (
 )
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.walk import Walk
-from mpc_lab.pairing.windows import N_PREFIX, add_windows, count_close, nearest_distances
+from mpc_lab.pairing.windows import (
+    N_PREFIX,
+    add_windows,
+    count_close,
+    most_close,
+    nearest_distances,
+)
 from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
@@ -41,6 +48,8 @@ N_SUMS = 8
 PAIR_COST = 2.0
 # Lists shorter than this are not worth a thought.
 _SHORT = 256
+# Pairs of one query that are visited where windows cannot sum over them.
+MOST_VISITED = 20_000_000
 # Rows × groups of a list of which sums over its first rows are held at a time.
 _SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.
@@ -325,6 +334,7 @@ def sweep(
     item: Ints,
     below: Ints,
     bins: PairBins,
+    sign: bool,
     long: LongQueries | None,
     first: int,
     last: int,
@@ -335,6 +345,8 @@ def sweep(
     Parameters
     ----------
     bins : PairBins
+    sign : bool
+        Whether a pair counts by the sign of its difference.
     long : LongQueries or None
         Without any, nothing of windows is compiled.
     to : Bookings
@@ -364,7 +376,7 @@ def sweep(
                         break
                     while distance > edges[edge]:
                         edge += 1
-                    d = outcome[lower] - outcome[upper]
+                    d = contrast(outcome[lower] - outcome[upper], sign)
                     differ = mask[lower] ^ mask[upper]
                     while differ:
                         g = lowest(differ)
@@ -396,7 +408,7 @@ def sweep(
                 if distance > edges[-1]:
                     continue
                 edge = np.searchsorted(edges, distance)
-                d = outcome[one] - outcome[other]
+                d = contrast(outcome[one] - outcome[other], sign)
                 differ = mask[one] ^ mask[other]
                 while differ:
                     g = lowest(differ)
@@ -479,12 +491,15 @@ def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
 def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
-    sweep(*rows, log.below, layout.pair_bins, long, first, last, to)
+    sweep(*rows, log.below, layout.pair_bins, log.sign, long, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
     """Return the queries of a block that windows sum over; None where there is none."""
     from_, to = int(log.units[first]), int(log.units[last])
+    if log.sign:
+        _check_visitable(log.starts[from_ : to + 1], log.score, layout.pair_bins.edges)
+        return None
     if np.inf > PAIR_COST and np.diff(log.starts[from_ : to + 1]).max(initial=0) < _SHORT:
         return None
     bins = layout.window_bins
@@ -493,6 +508,20 @@ def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQuerie
     how = (float(layout.pair_bins.edges[-1]), bins.first.size, PAIR_COST)
     some = find_long(*rows, *how, from_, to, flags)
     return LongQueries(flags, bins, stop_flag()) if some else None
+
+
+def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
+    """Refuse lists with more close pairs than can be visited: windows know no signs."""
+    size = np.diff(starts).astype(np.float64)
+    if (size**2 / 2).max(initial=0.0) <= MOST_VISITED:
+        return
+    most = most_close(starts, score, float(edges[-1]))
+    if most > MOST_VISITED:
+        raise MpcError(
+            f'contrast="sign" must look at every pair, at most {MOST_VISITED:,} of a query; got '
+            f"{most:,} within a distance of {edges[-1]:.4g}. Give a smaller threshold and a grid "
+            "epsilon= that ends near it."
+        )
 
 
 def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:

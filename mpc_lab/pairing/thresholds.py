@@ -175,6 +175,27 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     return np.asarray(grid)
 
 
+_DIGITS = 10
+
+
+def round_up(epsilon: Floats) -> Floats:
+    """Return thresholds rounded up to 10 significant digits; NaN and 0 stay.
+
+    Shares such as 1/2 and 3/6 are equal, but the floating-point numbers that stand for them need
+    not be; a threshold that is one of them then reaches all of them.
+
+    Examples
+    --------
+    >>> round_up(np.array([0.04999999999999993, 0.0]))
+    array([0.05, 0.  ])
+    """
+    known = epsilon > 0
+    size = np.where(known, epsilon, 1.0)
+    power = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
+    rounded = np.maximum(np.ceil(size * power * (1 - 1e-12)) / power, size)
+    return np.where(known, rounded, epsilon)
+
+
 def ranks(threshold: Quantile | Smallest, pairs: Ints) -> Ints:
     """Return K for each group, limited to the pairs there are."""
     return np.array([min(threshold.rank(int(n)), int(n)) for n in pairs], dtype=np.int64)

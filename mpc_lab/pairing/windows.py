@@ -236,6 +236,15 @@ def count_close(score: Floats, start: int, end: int, epsilon: float) -> int:
 
 
 @kernel
+def most_close(starts: Ints, score: Floats, epsilon: float) -> int:
+    """Return the most pairs of rows at most ε apart that a query has."""
+    most = 0
+    for q in range(len(starts) - 1):
+        most = max(most, count_close(score, starts[q], starts[q + 1], epsilon))
+    return most
+
+
+@kernel
 def _by_unit(
     units: Ints,
     starts: Ints,

@@ -178,6 +178,11 @@ class LogFacts(Known, Protocol):
         ...
 
     @property
+    def n_capped(self) -> int:
+        """Rows whose outcome was above the cap."""
+        ...
+
+    @property
     def score_std(self) -> float:
         """Population standard deviation of the scores."""
         ...
@@ -199,6 +204,7 @@ class Facts:
     n_units: int = 0
     n_items: int = 0
     dropped: int = 0
+    n_capped: int = 0
     score_std: float = float("nan")
     outcome_range: tuple[float, float] = (float("nan"), float("nan"))
 

@@ -80,6 +80,8 @@ class Ranking:
     query_code, item_code, unit_code : int64 array
         Ids as 0, 1, … in order of first appearance; None for a part that was not given.
     score, outcome : float64 array
+    outcome_given : float64 array
+        The outcomes before any cap.
     masks : uint64 array, words × rows
         Bit ``g % 64`` of ``masks[g // 64, row]`` says whether the row is in ``groups[g]``.
     position, segment_code : int64 array or None
@@ -118,6 +120,7 @@ class Ranking:
     time: Ints | None
     score: Floats
     outcome: Floats
+    outcome_given: Floats
     masks: Masks
 
     def __init__(
@@ -168,6 +171,7 @@ class Ranking:
         self._kept = rows.kept
         self._fingerprint: str | None = None
         self._score_std: float | None = None
+        self.outcome_given = self.outcome
 
     @property
     def stamp(self) -> list[dict[str, Any]]:
@@ -205,6 +209,13 @@ class Ranking:
     def outcome_range(self) -> tuple[float, float]:
         """The lowest and the highest outcome."""
         return float(self.outcome.min()), float(self.outcome.max())
+
+    @property
+    def n_capped(self) -> int:
+        """Number of rows whose outcome is above the cap of the audit."""
+        if self.outcome is self.outcome_given:
+            return 0
+        return int((self.outcome_given > self.outcome).sum())
 
     def group_index(self, group: str) -> int:
         """Return the place of a group in `groups`."""
@@ -269,6 +280,7 @@ class Ranking:
         part.position = None if self.position is None else self.position[rows]
         part.time = None if self.time is None else self.time[rows]
         part.score, part.outcome = self.score[rows], self.outcome[rows]
+        part.outcome_given = self.outcome_given[rows]
         part.masks = np.take(self.masks, rows, axis=1)
         return part
 
@@ -283,7 +295,7 @@ class Ranking:
                 self.segment_code,
                 self.position,
                 self.score,
-                self.outcome,
+                self.outcome_given,
                 self.masks,
             ):
                 digest.update(b"none" if part is None else np.ascontiguousarray(part).data)
@@ -323,6 +335,22 @@ def _renumber(codes: Ints | None, labels: Objects, rows: Ints) -> tuple[Ints | N
         return None, labels
     renumbered, kept = pd.factorize(codes[rows])
     return renumbered.astype(np.int64), labels[kept]
+
+
+def cap_outcomes(ranking: Ranking, cap: float | None) -> Ranking:
+    """Return a ranking with outcomes above a cap set to it; ``outcome_given`` keeps them.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    cap : float or None
+        None: the ranking as it is.
+    """
+    if cap is None:
+        return ranking
+    capped = copy.copy(ranking)
+    capped.outcome = np.minimum(ranking.outcome_given, cap)
+    return capped
 
 
 def read_ranking(

@@ -200,6 +200,7 @@ def headline(
     wanted: Array,
     *,
     correlations: Sequence[Array] | None = None,
+    heavy_share: Array | None = None,
     underpowered: Array | None = None,
 ) -> xr.Dataset:
     """Label the cells at each group's own threshold.
@@ -213,6 +214,8 @@ def headline(
         Thresholds, and the pairs asked for.
     correlations : sequence of arrays, optional
         See :func:`judge`.
+    heavy_share : float64 array (rule, mode, group), optional
+        See :func:`mpc_lab.pairing.heavy.heavy_shares`; sums alone do not tell it.
     underpowered : bool array (rule, group), optional
         Where no threshold gave the power asked for.
     """
@@ -231,6 +234,8 @@ def headline(
         correlations=correlations,
     )
     cells |= _power_cells(plan, found)
+    if heavy_share is not None:
+        cells["heavy_share"] = heavy_share
     found_pairs = cells["n_pairs"][:, [plan.swept_modes.index(MATCHED)]]
     ties = np.where(found_pairs > 0, found_pairs / wanted[:, None], np.nan)
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
@@ -499,6 +504,7 @@ def attributes(
         "n_dropped": facts.dropped,
         "outcome_low": facts.outcome_range[0],
         "outcome_high": facts.outcome_range[1],
+        "n_capped": facts.n_capped,
     }
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import MpcError, near_match
+from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results import schema as _schema
 from mpc_lab.results.schema import SCHEMA_VERSION
 from mpc_lab.vocabulary import MODES, Floats
@@ -91,12 +92,43 @@ def has_sums(audit: AuditBase) -> bool:
 
 def settings(audit: AuditBase) -> dict[str, Any]:
     """Return the options of an audit and its other attributes in one flat dict."""
-    plain = {**audit.headline.attrs, **audit.attrs}
+    return _flat({**audit.headline.attrs, **audit.attrs})
+
+
+def _flat(plain: dict[Any, Any]) -> dict[str, Any]:
     try:
         options = json.loads(str(plain.pop("options", "{}")))
     except ValueError:
         options = {}
     return {**(options if isinstance(options, dict) else {}), **plain}
+
+
+def as_audited(ranking: Ranking, attrs: Mapping[Any, Any]) -> Ranking:
+    """Return a ranking with its outcomes as an audit took them."""
+    from mpc_lab.ranking import cap_outcomes
+
+    return cap_outcomes(ranking, _flat(dict(attrs)).get("outcome_cap"))
+
+
+def refuse_terms(audit: AuditBase, method: str, reasons: Mapping[str, str]) -> None:
+    """Refuse a question that has no answer on the terms of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+    method : str
+    reasons : mapping of str to str
+        Why it has none, by the option that must have its default.
+    """
+    options = settings(audit)
+    default = terms_of({})
+    terms = terms_of(options)
+    for name, reason in reasons.items():
+        if getattr(terms, name) != getattr(default, name):
+            raise MpcError(
+                f"audit.{method}() must be asked of an audit without {name}=; got "
+                f"{name}={getattr(terms, name)!r}. {reason} Run the audit without {name}=."
+            )
 
 
 def inference_options(audit: AuditBase) -> tuple[str, float, int]:
@@ -108,7 +140,7 @@ def inference_options(audit: AuditBase) -> tuple[str, float, int]:
 def need_rows(audit: AuditBase, method: str) -> Ranking:
     """Return the ranking of an audit, read again where it was walked, or say how to give it."""
     if audit.ranking is None and audit._reread is not None:
-        ranking = audit._reread()
+        ranking = as_audited(audit._reread(), audit.attrs)
         check_same_rows(ranking, audit.attrs, "this audit")
         audit.ranking, audit._scores = ranking, partial(known_scores, ranking)
     if audit.ranking is None:

@@ -16,11 +16,13 @@ from mpc_lab.errors import (
     check_count,
     check_epsilon,
     check_level,
+    check_number,
     check_whole,
     near_match,
 )
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
+from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE, Terms
 from mpc_lab.pairing.thresholds import Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
 from mpc_lab.results.primary import Primary, as_primary
@@ -54,6 +56,26 @@ class Plan:
     primary: Primary | None = None
     bounds: tuple[float, float] | None = None
     pairs_cap: int = 10
+    closeness: str = SCORE
+    contrast: str = DIFFERENCE
+    against: str | None = None
+    outcome_cap: float | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """On what terms rows are compared."""
+        return Terms(self.closeness, self.contrast, self.against)
+
+    @property
+    def masked_groups(self) -> tuple[str, ...]:
+        """The groups that have to be known of every row: the audited ones come first."""
+        known = self.against is None or self.against in self.groups
+        return self.groups if known else (*self.groups, str(self.against))
+
+    @property
+    def against_bit(self) -> int | None:
+        """Where the group that others are compared with is among `masked_groups`."""
+        return None if self.against is None else self.masked_groups.index(self.against)
 
     @property
     def rule_labels(self) -> tuple[str, ...]:
@@ -101,11 +123,16 @@ def make_plan(
     primary: Any = None,
     bounds: tuple[float, float] | None = None,
     pairs_cap: int = 10,
+    closeness: str = SCORE,
+    contrast: str = DIFFERENCE,
+    against: str | None = None,
+    outcome_cap: float | None = None,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
+    against = _against(log, against)
     plan = Plan(
-        groups=_groups(log, groups),
+        groups=_groups(log, groups, against),
         scoring_rules=as_rules(scoring_rules),
         pairing_modes=_labels("pairing_modes", pairing_modes, tuple(MODES)),
         threshold=as_threshold(threshold),
@@ -118,19 +145,38 @@ def make_plan(
         seed=check_whole("seed", seed),
         bounds=_bounds(bounds),
         pairs_cap=check_count("pairs_cap", pairs_cap, at_most=_PAIRS_AT_MOST),
+        closeness=_label("closeness", closeness, CLOSENESS),
+        contrast=_label("contrast", contrast, CONTRASTS),
+        against=against,
+        outcome_cap=None if outcome_cap is None else check_number("outcome_cap", outcome_cap),
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)
 
 
-def _groups(log: Known, groups: Sequence[str] | None) -> tuple[str, ...]:
+def _against(log: Known, against: Any) -> str | None:
+    if against is None:
+        return None
+    if not isinstance(against, str):
+        raise MpcError(f"against must be the name of a group; got {against!r}.")
+    return log.groups[group_index(log.groups, against)]
+
+
+def _groups(
+    log: Known, groups: Sequence[str] | None, against: str | None = None
+) -> tuple[str, ...]:
     if groups is None:
-        chosen = log.groups
+        chosen = tuple(group for group in log.groups if group != against)
     else:
         chosen = tuple([groups] if isinstance(groups, str) else _iterable("groups", groups))
         for group in chosen:
             group_index(log.groups, group)
         _refuse_twice("groups", chosen)
+        if against in chosen:
+            raise MpcError(
+                f"groups must not name {against!r}, which the others are compared with "
+                "(against=); got it in both. Leave it out of one of them."
+            )
     if not chosen:
         raise MpcError("An audit needs at least one group, but there is none to audit.")
     return chosen

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.terms import DIFFERENCE, SCORE
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import infer, moments_by_rule
@@ -39,6 +40,8 @@ from mpc_lab.vocabulary import VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
+# What older audits do not name, they took as it is.
+_TERMS = {"closeness": SCORE, "contrast": DIFFERENCE, "against": None, "outcome_cap": None}
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ def _check_rows(audits: list[Audit]) -> None:
 
 
 def _common_options(audits: list[Audit]) -> dict[str, Any]:
-    every = [settings(audit) for audit in audits]
-    for name in _MUST_AGREE:
+    every = [{**_TERMS, **settings(audit)} for audit in audits]
+    for name in (*_MUST_AGREE, *_TERMS):
         values = {json.dumps(options.get(name)) for options in every}
         if len(values) > 1:
             raise MpcError(
@@ -278,6 +281,7 @@ def _plan(
         primary=declared(options),
         bounds=None if bounds is None else (bounds[0], bounds[1]),
         pairs_cap=int(options.get("pairs_cap", 10)),
+        **{name: options[name] for name in _TERMS},
     )
 
 
@@ -356,14 +360,14 @@ def _attributes(
     plan: Plan, audits: list[Audit], lost: list[str], known_distinct: bool
 ) -> dict[str, int | float | str]:
     first = audits[0].attrs
-    added = ("n_rows", "n_queries", "n_units", "n_dropped")
+    added = ("n_rows", "n_queries", "n_units", "n_dropped", "n_capped")
     attrs: dict[str, Any] = {
         name: first[name] for name in ("versions", "columns", "alpha", "in_sample") if name in first
     }
-    attrs |= {name: int(sum(int(audit.attrs[name]) for audit in audits)) for name in added}
     for name, widest in (("outcome_low", min), ("outcome_high", max)):
         if all(name in audit.attrs for audit in audits):
             attrs[name] = widest(float(audit.attrs[name]) for audit in audits)
+    attrs |= {name: int(sum(int(audit.attrs.get(name, 0)) for audit in audits)) for name in added}
     return attrs | {
         **assemble.plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),

@@ -21,7 +21,7 @@ from mpc_lab.pairing.items import MOST_KEPT, ItemSums, Rows, join_rows, rows_of_
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.results.assemble import Cross, moments_by_rule
-from mpc_lab.results.base import need_rows
+from mpc_lab.results.base import need_rows, settings
 from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
@@ -67,14 +67,16 @@ def most_pairs(audit: Audit) -> int:
 def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
     """Yield, for each group, a log under a rule and the group's place in its masks."""
     from mpc_lab.pairing.log import select_groups, sort_rows
+    from mpc_lab.pairing.terms import compare_group, terms_of
 
     ranking = need_rows(audit, "save(items=True)")
+    terms = terms_of(settings(audit))
     label = str(audit.headline["scoring_rule"].values[rule])
     shared: Log | None = None
     for k, group in enumerate(audit.groups):
         scores = None if audit._scores is None else audit._scores(label, group)
-        if scores is not None:
-            yield sort_rows(ranking, scores, ranking.member(group).astype(np.uint64)[None]), 0
+        if scores is not None or not terms.are_default:
+            yield compare_group(ranking, group, scores, terms)[0], 0
             continue
         if shared is None:
             chosen = np.array([ranking.group_index(name) for name in audit.groups])

@@ -25,6 +25,7 @@ _SIZES = {
     "n_units": "units",
     "n_items": "items",
     "n_dropped": "rows left out",
+    "n_capped": "outcomes capped",
 }
 
 

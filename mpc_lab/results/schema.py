@@ -85,6 +85,9 @@ HEADLINE: dict[str, Variable] = {
     "share_items": Variable(
         HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
     ),
+    "heavy_share": Variable(
+        HEADLINE_DIMS, "f", "share of the query variance in one query", "1", optional=True
+    ),
     **{
         f"bootstrap_{name}": Variable(
             HEADLINE_DIMS, "f", f"{meaning} of the bootstrap interval", "outcome", optional=True

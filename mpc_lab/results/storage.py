@@ -25,7 +25,7 @@ import h5py
 import xarray as xr
 
 from mpc_lab.errors import MpcError, check_flag, check_level
-from mpc_lab.results.base import check_same_rows, known_scores
+from mpc_lab.results.base import as_audited, check_same_rows, known_scores
 from mpc_lab.results.netcdf import SIGNATURE, check_file, read_old_parts, read_parts, write_parts
 from mpc_lab.results.primary import declared
 from mpc_lab.results.schema import SCHEMA_VERSION
@@ -126,6 +126,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
         _check_rows(ranking, attrs, source)
     try:
         _check_options(attrs)
+        ranking = ranking if ranking is None else as_audited(ranking, attrs)
         found = Audit(
             parts["headline"],
             parts["curve"],

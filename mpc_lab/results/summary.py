@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS
+from mpc_lab.pairing.terms import SIGN
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
+from mpc_lab.results.wording import terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -37,6 +39,7 @@ _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
 _POWER = 0.8
+_HEAVY = 0.2
 
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
 _REASONS = {
@@ -90,6 +93,7 @@ class Cell:
     epsilon: float
     ties: float
     underpowered: bool
+    heavy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,10 @@ def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
     at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     columns = [at[variable].values.tolist() for variable in _FIELDS.values()]
     weak = at["underpowered"].values.tolist() if "underpowered" in at else [False] * len(columns[0])
-    rows = zip(audit.groups, *columns, weak, strict=True)
-    names = ("group", *_FIELDS, "underpowered")
+    nothing = [math.nan] * len(audit.groups)
+    heavy = at["heavy_share"].values.tolist() if "heavy_share" in at else nothing
+    rows = zip(audit.groups, *columns, weak, heavy, strict=True)
+    names = ("group", *_FIELDS, "underpowered", "heavy")
     found = [Cell(**dict(zip(names, row, strict=True))) for row in rows]
     return tuple(_in_reading_order(found))
 
@@ -202,6 +208,7 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
         compared=[
             *_declared(options),
             _compared(first, options, leaves),
+            *terms_in_words(options),
             _inference(first, options),
         ],
         more=list(_more(parts)),
@@ -352,11 +359,16 @@ def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
         f"Compared: {between(pairs, ',')} {part.mode} {noun(max(pairs), 'pair')}"
         f"{' a group' if several else ''} in "
         f"{guarded_range(queries) if leaves else between(queries, ',')} "
-        f"{noun(max(queries), 'query')}; a pair is an item of the group and one outside it, in one "
-        "query, with scores "
+        f"{noun(max(queries), 'query')}; a pair is an item of the group and one "
+        f"{_others_in(options)}, in one query, with scores "
         f"at most epsilon = {between([cell.epsilon for cell in used], '.3g')} apart"
         f"{f' (threshold {threshold})' if threshold is not None else ''}."
     )
+
+
+def _others_in(options: dict[str, Any]) -> str:
+    against = options.get("against")
+    return "outside it" if against is None else f"of {quoted(against)}"
 
 
 def _inference(part: Slice, options: dict[str, Any]) -> str:
@@ -421,6 +433,11 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
             f"Caution: the interval is wider than the range of the outcome ({span:.3g}), so it "
             f"says next to nothing: {listing(named, 4)}."
         )
+    heavy = [(p, c) for p, c in cells if c.heavy > _HEAVY]
+    if heavy:
+        named = [f"{_where(p, c, parts)} ({percent(round(c.heavy, 2))})" for p, c in heavy]
+        listed = listing(named, 4)
+        yield f"Caution: one query makes up much of the variance: {listed}.{_tail_of(options)}"
     weak = [(p, c) for p, c in cells if c.underpowered]
     if weak:
         named = [_where(p, c, parts) for p, c in weak]
@@ -450,7 +467,16 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
 
 def _outcome_span(options: dict[str, Any]) -> float:
     """Return the range of the outcome, without limit where it is not known."""
+    if options.get("contrast") == SIGN:
+        return 1.0
     return float(options.get("outcome_high", math.inf)) - float(options.get("outcome_low", 0.0))
+
+
+def _tail_of(options: dict[str, Any]) -> str:
+    """Say what to try against a long tail, unless it was tried."""
+    if options.get("contrast") == SIGN or options.get("outcome_cap") is not None:
+        return ""
+    return ' Where outcomes have a long tail, try contrast="sign" or outcome_cap=.'
 
 
 def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:

@@ -28,6 +28,28 @@ AGREE = {
         "pairing_modes": MODES,
     },
     "positions": {"position": "position", "pairing_modes": MODES, "query": ["user", "name"]},
+    "query_sd": {
+        "item": "item",
+        "closeness": "query_sd",
+        "scoring_rules": ["baseline", "boosted"],
+        "groups": ["g0", "g1"],
+    },
+    "percentile": {
+        "position": "position",
+        "closeness": "percentile",
+        "scoring_rules": ["calibrated", mpc.Column("new")],
+        "pairing_modes": MODES,
+    },
+    "against": {
+        "item": "title",
+        "against": "g1",
+        "scoring_rules": ["baseline", "boosted"],
+        "groups": ["g0"],
+        "position": "position",
+        "pairing_modes": MODES,
+    },
+    "sign": {"item": "item", "contrast": "sign", "adjust": "romano_wolf", "closeness": "query_sd"},
+    "cap": {"item": "item", "outcome_cap": 0.5, "scoring_rules": ["baseline", "calibrated"]},
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }
 REFUSED = {

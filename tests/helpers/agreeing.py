@@ -58,7 +58,7 @@ def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame
 def assert_agree(one: mpc.Audit, other: mpc.Audit, *, curve: bool = True) -> None:
     """Insist that counts and verdicts are equal, and all other numbers to nine digits."""
     _same_numbers(one.headline, other.headline)
-    for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped", "alpha"):
+    for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped", "n_capped", "alpha"):
         assert one.attrs[name] == other.attrs[name], name
     if curve:
         _same_numbers(one.curve, other.curve)

@@ -192,12 +192,14 @@ class Sums:
     size: dict[str, Fraction] = field(default_factory=dict)
 
 
-def sums(log: Log, kept: list[tuple[int, int]]) -> Sums:
+def sums(log: Log, kept: list[tuple[int, int]], contrast: str = "difference") -> Sums:
     """Return counts, mean gap, raw variances and effective cluster counts of a list of pairs."""
     if not kept:
         return Sums()
     n = len(kept)
     d = [Fraction(log.outcome[i]) - Fraction(log.outcome[j]) for i, j in kept]
+    if contrast == "sign":
+        d = [Fraction((value > 0) - (value < 0)) for value in d]
     theta = sum(d) / n
     scale = math.lcm(n, *(value.denominator for value in d)) * n
     u = [int((value - theta) * scale) for value in d]

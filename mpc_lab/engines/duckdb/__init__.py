@@ -10,7 +10,10 @@ import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpc_lab.engines import OpenLog
 from mpc_lab.engines.calibrated import fit_sorted
@@ -119,8 +122,11 @@ class DuckLog(OpenLog):
                 n_units=spool.n_units,
                 n_items=n_items,
                 dropped=dropped,
+                n_capped=spool.n_capped,
             )
-            yield PartsSource(chunks, plan.groups, facts, lambda: fits)
+            yield PartsSource(
+                chunks, plan.groups, facts, lambda: fits, plan.terms, plan.against_bit
+            )
 
     def _sort(
         self, database: Database, rows: DuckRows, n_items: int, folder: Path, plan: Plan
@@ -136,9 +142,19 @@ class DuckLog(OpenLog):
         try:
             with database.batches(question) as batches:
                 for chunk in cut_chunks(batches, rows.keys, rows.unit_keys, at_once):
-                    spool.append(inspector.check(chunk), chunk.starts, chunk.units)
+                    columns = inspector.check(chunk)
+                    columns["outcome"], above = _cap(columns["outcome"], rows.spec.outcome_cap)
+                    spool.append(columns, chunk.starts, chunk.units)
+                    spool.n_capped += above
         except BadRows:
             raise explain(database, rows, self.files) from None
         if not spool.n_rows:
             raise checks.nothing_left(rows.count(database))
         return spool
+
+
+def _cap(outcome: NDArray[Any], cap: float | None) -> tuple[NDArray[Any], int]:
+    """Set outcomes above a cap to it, and count them."""
+    if cap is None:
+        return outcome, 0
+    return np.minimum(outcome, cap), int((outcome > cap).sum())

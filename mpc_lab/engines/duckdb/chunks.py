@@ -83,7 +83,7 @@ class Spool:
         self.folder, self.extra, self.positions = folder, extra, positions
         self.first_queries: list[int] = []
         self.outcome_ranges: list[tuple[float, float]] = []
-        self.n_rows, self.n_queries, self.n_units = 0, 0, 0
+        self.n_rows, self.n_queries, self.n_units, self.n_capped = 0, 0, 0, 0
         self._columns: tuple[str, ...] = ()
 
     def append(self, columns: Columns, starts: Ints, units: Ints) -> None:

@@ -106,7 +106,9 @@ class DuckRows:
 
     def ask_by_score(self) -> str:
         """Return the question that gives the rows in the order of their scores."""
-        return f"SELECT score, outcome, {', '.join(self.masks)} FROM {self.kept} ORDER BY score"
+        cap = self.spec.outcome_cap
+        outcome = "outcome" if cap is None else f"least(outcome, {cap!r}) AS outcome"
+        return f"SELECT score, {outcome}, {', '.join(self.masks)} FROM {self.kept} ORDER BY score"
 
     def ask_by_query(self, database: Database, *, in_order: bool) -> str:
         """Return the question that gives the rows by unit, query and score.

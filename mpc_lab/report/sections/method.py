@@ -10,6 +10,7 @@ from mpc_lab.html import definitions, escape, paragraphs
 from mpc_lab.report.context import Context
 from mpc_lab.report.documents import LIMITS
 from mpc_lab.results.recipe import Recipe, columns, fingerprint, options_of, recipe, versions
+from mpc_lab.results.wording import terms_in_words
 from mpc_lab.vocabulary import MODES, VARIANCES
 
 _SETTING_AT_MOST = 600
@@ -76,6 +77,7 @@ def _pairs(context: Context) -> str:
         "the score, y the outcome, P the number of pairs of all queries together.",
     ]
     after = [
+        *terms_in_words(options),
         f"Threshold ε: {options.get('threshold', 'not recorded')}, for each group and scoring rule "
         "on its own; ties at ε are all taken in. "
         + "; ".join(f"{mode}: {MODES[mode].method}" for mode in modes)

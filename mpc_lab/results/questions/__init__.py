@@ -20,6 +20,7 @@ from mpc_lab.results.questions import balance as _balance
 from mpc_lab.results.questions import boosts as _boosts
 from mpc_lab.results.questions import bootstrap as _bootstrap
 from mpc_lab.results.questions import certificate as _certificate
+from mpc_lab.results.questions import closeness as _closeness
 from mpc_lab.results.questions import compare as _compare
 from mpc_lab.results.questions import limit as _limit
 from mpc_lab.results.questions import objective as _objective
@@ -156,6 +157,39 @@ class Questions(AuditBase):
         True
         """
         return _limit.limit(self, group, scoring_rule, pairing_mode, bandwidth)
+
+    def closeness(
+        self, group: str, scoring_rule: str = "baseline", pairing_mode: str = "matched"
+    ) -> xr.Dataset:
+        """Estimate the gap of a group under other definitions of close.
+
+        Each has a threshold of its own, chosen as the audit's is; where that is a number, or was
+        chosen by power, the one that holds as many pairs. There is no verdict: this is a check of
+        one finding, and the four are adjusted for each other alone.
+
+        Parameters
+        ----------
+        group, scoring_rule, pairing_mode : str
+            The cell.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over ``closeness``: ``score``, ``query_sd`` and ``percentile`` as in
+            :func:`mpc_lab.audit`, and ``adjacent``, neighbours in the list at the threshold of
+            ``score``. ``epsilon``, ``estimate``, ``std_error``, ``ci_low``, ``ci_high``,
+            ``p_value``, ``n_effective``, ``dof``, ``n_pairs``, ``n_queries``, ``n_items``, and by
+            Holm's method ``p_adjusted``, ``ci_low_adjusted``, ``ci_high_adjusted``.
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+        >>> found = audit.closeness("1")
+        >>> [round(float(p), 2) for p in found.estimate]
+        [0.05, 0.06, -0.02, 0.07]
+        """
+        return _closeness.closeness(self, group, scoring_rule, pairing_mode)
 
     def certificate(self, group: str, scoring_rule: str = "baseline") -> Certificate:
         r"""Find the largest boost of a group that is certified to raise the expected objective.

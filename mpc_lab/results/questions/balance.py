@@ -92,14 +92,13 @@ def _of_group(
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Return the variables of one group, each with its dims after ``group``."""
     from mpc_lab.inference.balance import item_reuse, standardised_difference
-    from mpc_lab.pairing.pairs import ranks
 
     cell = open_cell(audit, "balance", group, rule, mode)
     threshold = _threshold(audit, group, rule) if epsilon is None else epsilon
     pairs = cell.pairs(mode, threshold)
     codes = pairs.codes()
     cluster, level, seed = inference_options(audit)
-    place = ranks(cell.log, cell.ranking, logged=cell.logged).astype(np.float64)
+    place = cell.rank.astype(np.float64)
     columns = [place, *(column[cell.log.row] for column in values.values())]
     differences = [
         standardised_difference(

@@ -10,13 +10,19 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, check_epsilon
-from mpc_lab.results.base import AuditBase, check_label, need_rows, settings
+from mpc_lab.results.base import AuditBase, check_label, need_rows, refuse_terms, settings
 from mpc_lab.text import number, percent, quoted
 
 if TYPE_CHECKING:
     from mpc_lab.objective.boosts import Boosts
     from mpc_lab.objective.fair_boost import ChosenBoost
 
+# Why a boost has no answer on other terms.
+NO_BOOST = {
+    "closeness": "A boost is in units of the score, and so must be the distances it is held to.",
+    "contrast": "A boost is judged by the mean of outcomes, which the sign of differences hides.",
+    "against": "A boost moves the items of a group past all others, not past some of them.",
+}
 _OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective")
 
 
@@ -33,6 +39,7 @@ def boost_curve(
     """
     from mpc_lab.objective.boosts import boost_curve as follow
 
+    refuse_terms(audit, "boost_curve", NO_BOOST)
     ranking = need_rows(audit, "boost_curve")
     options = settings(audit)
     found = follow(
@@ -147,6 +154,7 @@ def fair_boost(
     """Find the boost that closes a group's gap; see :meth:`mpc_lab.Audit.fair_boost`."""
     from mpc_lab.objective.fair_boost import fair_boost as find
 
+    refuse_terms(audit, "fair_boost", NO_BOOST)
     options = settings(audit)
     level = float(options["level"])
     ranking = need_rows(audit, "fair_boost")

@@ -9,7 +9,7 @@ import xarray as xr
 
 from mpc_lab.errors import check_whole
 from mpc_lab.results.base import AuditBase, inference_options, need_rows
-from mpc_lab.results.questions.pairs import CellRows, open_cell
+from mpc_lab.results.questions.pairs import open_cell
 from mpc_lab.results.schema import HEADLINE_DIMS
 from mpc_lab.vocabulary import MODES
 
@@ -17,7 +17,6 @@ from mpc_lab.vocabulary import MODES
 def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr.Dataset:
     """Resample queries and recompute the headline; see :meth:`mpc_lab.Audit.bootstrap`."""
     from mpc_lab.inference.bootstrap import bootstrap as resample
-    from mpc_lab.pairing.log import sort_rows
     from mpc_lab.pairing.pairs import sums_by_unit
 
     ranking = need_rows(audit, "bootstrap")
@@ -26,15 +25,13 @@ def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr
     cells = list(product(*labels.values()))
     counts = np.zeros((ranking.n_units, len(cells)))
     sums = np.zeros_like(counts)
-    logged = sort_rows(ranking)
+    opened = None
     for k, (group, rule, mode) in enumerate(cells):
         epsilon = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
         if np.isnan(epsilon):
             continue
-        if rule == "baseline":
-            cell = CellRows(ranking, logged, ranking.member(group)[logged.row], logged=True)
-        else:
-            cell = open_cell(audit, "bootstrap", group, rule, mode)
+        if (group, rule) != opened:
+            cell, opened = open_cell(audit, "bootstrap", group, rule, mode), (group, rule)
         side = MODES[mode].side
         counts[:, k], sums[:, k] = sums_by_unit(cell.log, cell.member, side, epsilon)
     _, level, own_seed = inference_options(audit)

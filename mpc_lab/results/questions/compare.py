@@ -13,6 +13,7 @@ from mpc_lab.results.base import (
     chosen_groups,
     inference_options,
     need_rows,
+    refuse_terms,
     rule_scores,
     settings,
 )
@@ -30,6 +31,7 @@ def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Datase
     """Return all measures of each group; see :meth:`mpc_lab.Audit.compare`."""
     from mpc_lab.comparators.registry import explain
 
+    refuse_terms(audit, "compare", {"against": "The rival measures know all others only."})
     need_rows(audit, "compare")
     chosen = audit.groups if groups is None else chosen_groups(audit, "compare", groups)
     level = float(settings(audit)["level"])

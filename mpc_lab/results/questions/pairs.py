@@ -6,6 +6,7 @@ The arrays are for the questions that sums cannot answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mpc_lab.errors import check_epsilon, check_whole
+from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
     need_rows,
     rule_scores,
+    settings,
 )
 from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
 
@@ -60,7 +63,8 @@ def pairs(
         columns["other_item"] = ranking.item_labels(ranking.item_code[j])
     columns |= {"score": used[i], "other_score": used[j], "distance": listed["distance"]}
     columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
-    columns |= {"outcome": ranking.outcome[i], "other_outcome": ranking.outcome[j]}
+    given = ranking.outcome_given
+    columns |= {"outcome": given[i], "other_outcome": given[j]}
     return pd.DataFrame({**columns, "difference": listed["d"]})
 
 
@@ -89,7 +93,8 @@ def _list(
 
     if epsilon is None:
         epsilon = cell_epsilon(audit, group, rule)
-    return list_pairs(ranking, group, scores, mode, check_epsilon(epsilon, unlimited=True), limit)
+    epsilon = check_epsilon(epsilon, unlimited=True)
+    return list_pairs(ranking, group, scores, mode, epsilon, limit, terms_of(settings(audit)))
 
 
 def _limit(limit: Any) -> int | None:
@@ -123,17 +128,37 @@ class CellRows:
     ----------
     ranking : Ranking
     log : Log
-        Its first and only group is the one that is looked at.
-    member : bool array
-        By row of the log.
+        Its first and only group is the one that is looked at. Its scores are on the scale of
+        distances, and with ``against=`` it lacks the rows that no pair can have.
+    whole : Log
+        All rows, under the scores of the rule.
     logged : bool
         Whether the scores are those of the log.
     """
 
     ranking: Ranking
     log: Log
-    member: Flags
+    whole: Log
     logged: bool
+
+    @property
+    def member(self) -> Flags:
+        """Whether each row of the log is in the group."""
+        return np.asarray(self.log.masks[0] != 0)
+
+    def by_row(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the whole log in the order of the ranking."""
+        found = np.empty(len(values), dtype=values.dtype)
+        found[self.whole.row] = values
+        return found
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Place of each row of the log in its whole ranked list, 1 = top."""
+        from mpc_lab.pairing.pairs import ranks
+
+        places = ranks(self.whole, self.ranking, logged=self.logged)
+        return self.by_row(places)[self.log.row]
 
     @property
     def cluster_code(self) -> Ints:
@@ -163,7 +188,7 @@ class CellRows:
             row_i=i,
             row_j=j,
             distance=self.log.distance(i, j),
-            d=self.log.outcome[i] - self.log.outcome[j],
+            d=self.log.contrast(i, j),
             query=self.cluster_code[i],
             item_i=None if item is None else item[i],
             item_j=None if item is None else item[j],
@@ -172,12 +197,11 @@ class CellRows:
 
 def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str) -> CellRows:
     """Sort the rows behind a group under a rule, once the cells are known to exist."""
-    from mpc_lab.pairing.log import sort_rows
+    from mpc_lab.pairing.terms import compare_group
 
     ranking = need_rows(audit, method)
     scores = None
     for mode in modes:
         scores = rule_scores(audit, group, rule, mode)
-    member = ranking.member(group)
-    log = sort_rows(ranking, scores, member.astype(np.uint64)[None])
-    return CellRows(ranking, log, member[log.row], logged=scores is None)
+    log, whole = compare_group(ranking, group, scores, terms_of(settings(audit)))
+    return CellRows(ranking, log, whole, logged=scores is None)

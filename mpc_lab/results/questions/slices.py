@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import check_epsilon
+from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
@@ -16,6 +17,7 @@ from mpc_lab.results.base import (
     inference_options,
     need_rows,
     rule_scores,
+    settings,
 )
 from mpc_lab.results.schema import text
 
@@ -41,7 +43,12 @@ def by_segment(audit: AuditBase, scoring_rule: str, pairing_mode: str) -> xr.Dat
         )
         for group in audit.groups
     ]
-    how: dict[str, Any] = {"mode": pairing_mode, "cluster": cluster, "level": level}
+    how: dict[str, Any] = {
+        "mode": pairing_mode,
+        "cluster": cluster,
+        "level": level,
+        "terms": terms_of(settings(audit)),
+    }
     found = [
         within(ranking, group, epsilon, scores=scores, **how) for group, scores, epsilon in cells
     ]
@@ -94,12 +101,16 @@ def by_position(
     else:
         used = check_epsilon(epsilon, unlimited=True)
 
+    terms = terms_of(settings(audit))
+
     def pairs_of(name: str) -> slices.PairTable:
         own = headline_epsilon(audit, name, scoring_rule) if epsilon is None else used
         scores = rule_scores(audit, name, scoring_rule, pairing_mode)
         # Without a threshold there is no pair.
         reach = np.nan_to_num(own, nan=-1.0)
-        return slices.pair_table(ranking, name, reach, scores=scores, mode=pairing_mode)
+        return slices.pair_table(
+            ranking, name, reach, scores=scores, mode=pairing_mode, terms=terms
+        )
 
     pairs = pairs_of(group)
     worth = position_weights(weights, int(pairs.position.max(initial=1)))
@@ -119,8 +130,10 @@ def by_position(
     for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
         variables[f"weighted_{name}"] = ((), float(getattr(weighted.estimates, name)))
     variables["positions_left_out"] = ((), weighted.n_left_out)
-    variables["gamma_flip"] = ((), moved.flip)
-    variables["gamma_slope"] = ((), moved.slope)
+    # A share of an outcome says nothing of the sign of a difference.
+    by_sign = terms.contrast == SIGN
+    variables["gamma_flip"] = ((), np.nan if by_sign else moved.flip)
+    variables["gamma_slope"] = ((), np.nan if by_sign else moved.slope)
     attrs = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
     how_made = {"epsilon": used, **_attrs(family, cluster, level)}
     return xr.Dataset(variables, {"position": found.position}, {**attrs, **how_made})

@@ -1,0 +1,134 @@
+"""Whether a finding survives other definitions of close, labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.pairing.items import ItemSums, sum_items
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.measure import choose_thresholds, measure
+from mpc_lab.pairing.pairs import count_matched
+from mpc_lab.pairing.terms import (
+    CLOSENESS,
+    PERCENTILE,
+    SCORE,
+    compare_group,
+    terms_of,
+)
+from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold, round_up
+from mpc_lab.pairing.walk import PlainWalk
+from mpc_lab.results.assemble import infer
+from mpc_lab.results.base import (
+    AuditBase,
+    cell_epsilon,
+    inference_options,
+    need_rows,
+    rule_scores,
+    settings,
+)
+from mpc_lab.vocabulary import ADJACENT, MODES, VARIANCES, Floats, Mode
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.ranking import LogFacts
+    from mpc_lab.scoring import Rule
+
+_NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
+_ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
+
+
+class _GroupWalk(PlainWalk):
+    """A walk over the log of one group, that can also sum over items."""
+
+    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+        return [sum_items(self.log, 0, moments)]
+
+
+class _OneGroup:
+    """A `Source` of one group under one rule, whichever is asked for."""
+
+    counts_items = True
+
+    def __init__(self, facts: LogFacts, group: str, log: Log) -> None:
+        self.facts, self.groups, self.log = facts, (group,), log
+
+    def walks(self, rule: Rule | None = None) -> Iterator[tuple[Any, _GroupWalk]]:
+        yield np.array([0]), _GroupWalk(self.log)
+
+
+def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
+    """Estimate the gap on every scale; see :meth:`mpc_lab.Audit.closeness`."""
+    from mpc_lab.inference.multiplicity import adjust
+
+    ranking = need_rows(audit, "closeness")
+    scores = rule_scores(audit, group, rule, mode)
+    cluster, level, _ = inference_options(audit)
+    options = settings(audit)
+    terms = terms_of(options)
+    own_log = compare_group(ranking, group, scores, terms)[0]
+    threshold = _threshold(options, own_log, cell_epsilon(audit, group, rule))
+    kinds = [(name, MODES[mode]) for name in CLOSENESS] + [(SCORE, ADJACENT)]
+    rows, found_at = [], {}
+    for name, how in kinds:
+        log = compare_group(ranking, group, scores, replace(terms, closeness=name))[0]
+        source = _OneGroup(ranking, group, log)
+        if name not in found_at:
+            found_at[name] = _epsilon(source, threshold, name)
+        rows.append(_estimates(source, how, found_at[name], cluster, level))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    family = adjust(
+        columns["p_value"],
+        columns["estimate"],
+        columns["std_error"],
+        columns["dof"],
+        method="holm",
+        level=level,
+    )
+    columns |= {name: getattr(family, name) for name in _ADJUSTED}
+    return xr.Dataset(
+        {name: ("closeness", values) for name, values in columns.items()},
+        coords={
+            "closeness": np.array([*CLOSENESS, ADJACENT.name]),
+            "group": np.str_(group),
+            "scoring_rule": np.str_(rule),
+            "pairing_mode": np.str_(mode),
+        },
+        attrs={
+            "level": level,
+            "cluster": cluster,
+            "threshold": repr(threshold),
+            "adjust": "holm over the four definitions",
+        },
+    )
+
+
+def _threshold(options: dict[str, Any], log: Log, epsilon: float) -> Quantile | Smallest:
+    """Return the threshold of the audit; for a number, on which scales differ, as many pairs."""
+    written = parse_threshold(str(options["threshold"]))
+    if isinstance(written, Quantile | Smallest):
+        return written
+    return Smallest(max(1, count_matched(log, epsilon)))
+
+
+def _epsilon(source: _OneGroup, threshold: Quantile | Smallest, name: str) -> Floats:
+    found = choose_thresholds(source, None, (threshold,))[0].epsilon  # type: ignore[arg-type]
+    return round_up(found) if name == PERCENTILE else found
+
+
+def _estimates(
+    source: _OneGroup, mode: Mode, epsilon: Floats, cluster: str, level: float
+) -> dict[str, float | int]:
+    edges = np.nan_to_num(epsilon, nan=-1.0)[:, None]
+    items = VARIANCES[cluster].needs_items
+    moments = measure(source, None, edges, modes=(mode,), items=items)  # type: ignore[arg-type]
+    found = infer(moments, cluster=cluster, level=level)
+    row: dict[str, float | int] = {"epsilon": float(epsilon[0])}
+    row |= {name: float(getattr(found, name)[0, 0, 0]) for name in _NUMBERS}
+    for name in ("pairs", "queries", "items"):
+        row[f"n_{name}"] = int(getattr(moments, name)[0, 0, 0])
+    return row

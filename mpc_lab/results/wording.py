@@ -1,0 +1,48 @@
+"""The terms of an audit in words, where they are not the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mpc_lab.pairing.terms import PERCENTILE, QUERY_SD, SIGN, terms_of
+from mpc_lab.text import quoted
+
+_CLOSENESS = {
+    QUERY_SD: "Distances are in standard deviations of the logged scores of the query (closeness "
+    "'query_sd'); a query whose scores are all equal has no pairs.",
+    PERCENTILE: "Distances are shares of the list, by place in the order of the scores (closeness "
+    "'percentile').",
+}
+_SIGN = (
+    "A pair counts by the sign of its difference (contrast 'sign'): the gap is the share of pairs "
+    "in which the item of the group has the higher outcome, less the share in which it has the "
+    "lower one."
+)
+
+
+def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each term of an audit that is not the default.
+
+    Parameters
+    ----------
+    options : mapping
+        What :func:`mpc_lab.results.base.settings` gives.
+
+    Examples
+    --------
+    >>> list(terms_in_words({"against": "b", "contrast": "difference"}))
+    ["Items of a group are compared with items of 'b' only (against)."]
+    """
+    terms = terms_of(options)
+    if terms.against is not None:
+        yield f"Items of a group are compared with items of {quoted(terms.against)} only (against)."
+    if terms.closeness in _CLOSENESS:
+        yield _CLOSENESS[terms.closeness]
+    if terms.contrast == SIGN:
+        yield _SIGN
+    cap = options.get("outcome_cap")
+    if cap is not None:
+        capped = int(options.get("n_capped", 0))
+        rows = "1 row" if capped == 1 else f"{capped:,} rows"
+        yield f"Outcomes above {cap:g} were set to {cap:g} (outcome_cap): {rows}."
