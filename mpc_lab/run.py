@@ -66,7 +66,7 @@ def audit(
     *,
     groups: Sequence[str] | None = None,
     scoring_rules: Any = ("baseline",),
-    pairing_modes: Sequence[str] = ("matched",),
+    pairing_modes: Sequence[str] | None = None,
     threshold: Threshold = _FIRST_PERCENTILE,
     epsilon: ArrayLike | None = None,
     cluster: str = "auto",
@@ -115,7 +115,8 @@ def audit(
         ``mpc.Boosted(α)``, ``mpc.Demoted(α)``. ``"calibrated"``: isotonic regression of the outcome
         on the score, inside and outside the group. ``mpc.Column("name")``: another column. Or a
         function (ranking, group) -> scores.
-    pairing_modes : list of {"matched", "mirrored", "adjacent"}
+    pairing_modes : list of {"matched", "mirrored", "adjacent"}, optional
+        By default ``matched``; for a log without scores ``adjacent``, at a distance of 1 place.
         ``matched``: the item of the group is tied with or just below the other. ``mirrored``: tied
         with or just above. ``adjacent``: neighbours in the ranked list.
     threshold : Quantile, Smallest, Powered or float

@@ -61,6 +61,8 @@ exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input o
 reader of the output left, 143 terminated.
 """
 
+# What is said of the columns, beside their names.
+_SAID = ("group_sep", "missing", "ascending", "outcome_name")
 _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
 # A path of "-" prints these instead.
@@ -139,7 +141,7 @@ def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
 def _keywords(roles: dict[str, list[str]], given: dict[str, Any]) -> dict[str, Any]:
     """Return the columns as an audit takes them."""
     single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
-    return {**single, **{name: given[name] for name in ("group_sep", "missing") if name in given}}
+    return {**single, **{name: given[name] for name in _SAID if name in given}}
 
 
 def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
@@ -150,7 +152,8 @@ def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
             roles[name] = names(value, known) if isinstance(value, list) else [value]
     if given.get("guess"):
         roles = _guessed(files, given, roles) | roles
-    absent = [name for name in NEEDED_ROLES if not roles.get(name)]
+    ranked = {"score"} if roles.get("position") else set()
+    absent = [name for name in NEEDED_ROLES if not roles.get(name) and name not in ranked]
     if absent:
         listed = ", ".join(f"--{name}" for name in absent)
         raise MpcError(

@@ -119,6 +119,8 @@ OPTIONS = (
         "",
         ("raise", "drop"),
     ),
+    Option("ascending", "flag", COLUMNS, "a smaller score is better: a distance, a rank"),
+    Option("outcome_name", "text", COLUMNS, "what to call the outcome (its column)", "WORD"),
     Option(
         "guess",
         "flag",
@@ -278,7 +280,11 @@ BY_NAME = {option.name: option for option in OPTIONS}
 COLUMN_OPTIONS = tuple(
     option.name
     for option in OPTIONS
-    if option.section == COLUMNS and option.kind not in ("flag",) and not option.choices
+    if option.section == COLUMNS
+    and option.kind != "flag"
+    and not option.choices
+    # The panel asks for columns; how the outcome is called it takes from its column.
+    and option.name != "outcome_name"
 )
 
 

@@ -26,7 +26,7 @@ from mpc_lab.ranking.columns import get_column, open_table, take_rows
 from mpc_lab.ranking.groups import read_groups
 from mpc_lab.scoring import Column
 from mpc_lab.scoring.rules import check_scores
-from mpc_lab.vocabulary import Ints, Masks
+from mpc_lab.vocabulary import ROLES, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Known
@@ -72,7 +72,7 @@ class Spec:
         """All columns that are read."""
         names: list[Any] = list(self.extra)
         for role, name in self.columns.given().items():
-            if role != "group_sep":
+            if role in ROLES:
                 names += name if isinstance(name, tuple) else (name,)
         return list(dict.fromkeys(names))
 
@@ -183,12 +183,11 @@ def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
 
 def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
     log = sort_rows(ranking, masks=order_masks(ranking.groups, ranking.masks, spec.groups))
-    extra = {
-        name: check_scores(ranking.column(name), ranking.n_rows, f"The score column {name!r}")[
-            log.row
-        ]
-        for name in spec.extra
-    }
+    extra = {}
+    for name in spec.extra:
+        what = f"The score column {name!r}"
+        found = check_scores(ranking.column(name), ranking.n_rows, what)
+        extra[name] = ranking.directed(found)[log.row]
     items = _no_names()
     if ranking.item_code is not None:
         items = _hash(ranking.item_labels(np.arange(ranking.n_items)))

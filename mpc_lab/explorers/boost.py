@@ -21,8 +21,8 @@ from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import gap, level_of
 from mpc_lab.inference.clustered import query_clusters
 from mpc_lab.objective.boosts import Boosts
-from mpc_lab.results.base import need_rows, refuse_terms
-from mpc_lab.results.questions.boosts import NO_BOOST, FairBoost, boost_curve, fair_boost
+from mpc_lab.results.base import need_rows
+from mpc_lab.results.questions.boosts import FairBoost, boost_curve, fair_boost, refuse_boost
 from mpc_lab.text import entry, number, percent, quoted
 from mpc_lab.vocabulary import Floats
 
@@ -226,7 +226,7 @@ def _nice(step: float) -> float:
 
 def needs_two_queries(audit: Audit) -> None:
     """Refuse, in words for a panel, a log that cannot be halved."""
-    refuse_terms(audit, "boost_curve", NO_BOOST)
+    refuse_boost(audit, "boost_curve")
     ranking = need_rows(audit, "boost_curve")
     if query_clusters(ranking)[1] < 2:
         one = "query" if ranking.n_queries < 2 else "unit"
@@ -253,7 +253,7 @@ class BoostedGroup:
         self, audit: Audit, group: str, epsilon: float, ready: Boosts | None = None
     ) -> None:
         self.audit, self.group, self.epsilon = audit, group, epsilon
-        refuse_terms(audit, "boost_curve", NO_BOOST)
+        refuse_boost(audit, "boost_curve")
         self.ranking = need_rows(audit, "boost_curve")
         self.ready = Boosts(self.ranking, group) if ready is None else ready
         self._tried: dict[float, xr.Dataset] = {}

@@ -431,7 +431,7 @@ class PairBook:
         if ranking.item_code is not None:
             columns["item"] = ranking.item_labels(ranking.item_code[row_i])
             columns["other_item"] = ranking.item_labels(ranking.item_code[row_j])
-        score = self._cell.by_row(self._cell.whole.score)
+        score = self._cell.shown_score
         columns |= {
             "score": score[row_i],
             "other_score": score[row_j],
@@ -462,7 +462,7 @@ class PairBook:
         if ranking.item_code is not None:
             columns["item"] = ranking.item_labels(ranking.item_code[whole.row[rows]])
         given = ranking.outcome_given[whole.row[rows]]
-        columns |= {"score": whole.score[rows], "outcome": given}
+        columns |= {"score": self._cell.shown_score[whole.row[rows]], "outcome": given}
         columns["in_group"] = whole.masks[0][rows] != 0
         marked = whole.row[rows]
         marks = np.where(marked == row_i, GROUP_ITEM, np.where(marked == row_j, OTHER_ITEM, ""))

@@ -235,7 +235,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     if dropped:
         table = take_rows(table, keep)
         floats = {role: values[keep] for role, values in floats.items()}
-    for role in LARGEST:
+    for role in LARGEST.keys() & floats.keys():
         raise_first(check_numbers(ROLES[role], getattr(columns, role), floats[role], keep))
     ids = _read_ids(table, columns)
     for name in ("item", "unit", "segment"):
@@ -252,12 +252,19 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         item=ids.get("item"),
         unit=ids.get("unit"),
         segment=ids.get("segment"),
-        score=floats["score"],
+        score=directed_score(columns, floats),
         outcome=floats["outcome"],
         position=_read_positions(columns, floats, ids["query"], keep),
         time=_read_times(table, columns),
         membership=read_groups(table, columns.group, columns.group_sep),
     )
+
+
+def directed_score(columns: ColumnNames, floats: dict[str, Floats]) -> Floats:
+    """Return the score of each row, larger for items that are ranked higher."""
+    if columns.is_rank_only:
+        return 0.0 - floats["position"]
+    return 0.0 - floats["score"] if columns.ascending else floats["score"]
 
 
 def complete_rows(table: Frame, columns: ColumnNames) -> Ints:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from mpc_lab.errors import MpcError, near_match
+from mpc_lab.errors import MpcError, check_flag, near_match
 from mpc_lab.files import Roles
 from mpc_lab.vocabulary import NEEDED_ROLES, ROLES, Role
 
@@ -18,11 +18,13 @@ class ColumnNames:
     """The columns of a `Ranking`, as they were named by the caller.
 
     ``query`` is a name, or a tuple of names; ``group`` is a name, or a tuple of the names of
-    boolean columns; what was not given is None.
+    boolean columns; what was not given is None. Beside the columns, what was said of them:
+    ``group_sep``, ``ascending`` and ``outcome_name`` as in `Ranking`. A log without ``score`` is
+    rank-only: its places are its scores.
     """
 
     query: Hashable
-    score: Hashable
+    score: Hashable | None
     outcome: Hashable
     group: Hashable
     item: Hashable | None = None
@@ -31,6 +33,13 @@ class ColumnNames:
     position: Hashable | None = None
     segment: Hashable | None = None
     time: Hashable | None = None
+    ascending: bool | None = None
+    outcome_name: str | None = None
+
+    @property
+    def is_rank_only(self) -> bool:
+        """Whether there is no score but the place."""
+        return self.score is None
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
@@ -75,21 +84,39 @@ class ColumnNames:
         return {name: value for name, value in chosen.items() if value is not None}
 
 
-def column_names(*, group_sep: str | None = None, **given: Any) -> ColumnNames:
+def column_names(
+    *,
+    group_sep: str | None = None,
+    ascending: Any = None,
+    outcome_name: Any = None,
+    **given: Any,
+) -> ColumnNames:
     """Return the columns that a caller named, once it is clear that they are names.
 
     Parameters
     ----------
-    group_sep : str, optional
+    group_sep, ascending, outcome_name
+        As in `Ranking`.
     **given
         A column for each of `ROLES`; those that are not needed may be absent or None.
     """
-    named: dict[str, Any] = {}
+    named: dict[str, Any] = {"score": None}
     for name, role in ROLES.items():
         column = given.pop(name, None)
-        if column is not None or role.is_needed:
+        rank_only = name == "score" and given.get("position") is not None
+        if column is not None or (role.is_needed and not rank_only):
             named[name] = (one_or_more if role.takes_several else one_name)(column, name)
-    return ColumnNames(**named, **given, group_sep=group_sep)
+    turned = ascending is not None and check_flag("ascending", ascending)
+    if turned and named["score"] is None:
+        raise MpcError("ascending must go with a score; got none. Places begin at 1 = top.")
+    if outcome_name is not None and not (isinstance(outcome_name, str) and outcome_name.strip()):
+        raise MpcError(f'outcome_name must be a word such as "clicks"; got {outcome_name!r}.')
+    said: dict[str, Any] = {
+        "group_sep": group_sep,
+        "ascending": turned or None,
+        "outcome_name": outcome_name,
+    }
+    return ColumnNames(**named, **given, **said)
 
 
 def drops(missing: object) -> bool:
@@ -101,7 +128,10 @@ def drops(missing: object) -> bool:
 
 def check_named(given: Iterable[str]) -> None:
     """Insist on the columns that every log needs."""
-    absent = [name for name in NEEDED_ROLES if name not in set(given)]
+    known = set(given)
+    # A place can stand for a score.
+    known |= {"score"} if "position" in known else set()
+    absent = [name for name in NEEDED_ROLES if name not in known]
     if absent:
         raise MpcError(
             f"A table needs the names of its columns, but {', '.join(absent)} "

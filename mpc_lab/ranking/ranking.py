@@ -41,7 +41,8 @@ class Ranking:
     query : column or list of columns
         What a ranked list belongs to. Pairs are made within a query.
     score, outcome : column
-        Numbers or booleans. They are kept as float64; float32 is widened exactly.
+        Numbers or booleans. They are kept as float64; float32 is widened exactly. Without a score
+        the log is rank-only and needs a `position`: its places are all that is known of its order.
     group : column or list of columns
         A column of labels; a column of lists of labels; or a list of boolean columns, each of
         which is a group. The name of a group is ``str(label)``. Empty text, an empty list or null
@@ -66,6 +67,11 @@ class Ranking:
         first rows.
     missing : {"raise", "drop"}
         What to do with a row in which any of the columns above but `group` is null or NaN.
+    ascending : bool
+        Whether a smaller score is better, as a distance is. Scores, and those of other columns
+        that scoring rules name, are negated once, on the way in, and shown as they came.
+    outcome_name : str, optional
+        What the outcome is called in sentences; by default the name of its column.
 
     Attributes
     ----------
@@ -80,6 +86,7 @@ class Ranking:
     query_code, item_code, unit_code : int64 array
         Ids as 0, 1, … in order of first appearance; None for a part that was not given.
     score, outcome : float64 array
+        The score is larger for items that are ranked higher.
     outcome_given : float64 array
         The outcomes before any cap.
     masks : uint64 array, words × rows
@@ -128,9 +135,9 @@ class Ranking:
         frame: Any,
         *,
         query: Any,
-        score: Hashable,
         outcome: Hashable,
         group: Any,
+        score: Hashable | None = None,
         item: Hashable | None = None,
         unit: Hashable | None = None,
         group_sep: str | None = None,
@@ -138,6 +145,8 @@ class Ranking:
         segment: Hashable | None = None,
         time: Hashable | None = None,
         missing: str = "raise",
+        ascending: bool = False,
+        outcome_name: str | None = None,
     ) -> None:
         drop = drops(missing)
         table = open_table(frame)
@@ -152,6 +161,8 @@ class Ranking:
             position=position,
             segment=segment,
             time=time,
+            ascending=ascending,
+            outcome_name=outcome_name,
         )
         self._keep(read_rows(table, self.columns, drop=drop))
 
@@ -216,6 +227,10 @@ class Ranking:
         if self.outcome is self.outcome_given:
             return 0
         return int((self.outcome_given > self.outcome).sum())
+
+    def directed(self, scores: Floats) -> Floats:
+        """Return scores of the log's own columns so that larger is better, or such as they came."""
+        return 0.0 - scores if self.columns.ascending else scores
 
     def group_index(self, group: str) -> int:
         """Return the place of a group in `groups`."""

@@ -16,7 +16,7 @@ from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results import schema as _schema
 from mpc_lab.results.schema import SCHEMA_VERSION
-from mpc_lab.vocabulary import MODES, Floats
+from mpc_lab.vocabulary import ADJACENT, MODES, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.moments import Moments
@@ -110,6 +110,24 @@ def as_audited(ranking: Ranking, attrs: Mapping[Any, Any]) -> Ranking:
     return cap_outcomes(ranking, _flat(dict(attrs)).get("outcome_cap"))
 
 
+def is_rank_only(audit: AuditBase) -> bool:
+    """Say whether the log of an audit has no scores but its places."""
+    try:
+        columns = json.loads(str(audit.attrs.get("columns", "{}")))
+    except ValueError:
+        return False
+    return isinstance(columns, dict) and "score" in columns and columns["score"] is None
+
+
+def refuse_rank_only(audit: AuditBase, method: str) -> None:
+    """Refuse a question that needs scores."""
+    if is_rank_only(audit):
+        raise MpcError(
+            f"audit.{method}() must be asked of a log with scores; got places alone, which do not "
+            "say how far apart two items are. Give score=."
+        )
+
+
 def refuse_terms(audit: AuditBase, method: str, reasons: Mapping[str, str]) -> None:
     """Refuse a question that has no answer on the terms of an audit.
 
@@ -166,6 +184,11 @@ def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | 
     check_label("group", group, audit.groups)
     check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
     check_label("pairing mode", mode, tuple(MODES))
+    if is_rank_only(audit) and mode != ADJACENT.name:
+        raise MpcError(
+            f"pairing_mode must be {ADJACENT.name!r} for a log without scores; got {mode!r}. "
+            "Places do not say how far apart two items are."
+        )
     if audit._scores is not None:
         return audit._scores(rule, group)
     if rule == "baseline":

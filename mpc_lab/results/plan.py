@@ -23,16 +23,25 @@ from mpc_lab.errors import (
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
 from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE, Terms
-from mpc_lab.pairing.thresholds import Threshold, as_threshold
+from mpc_lab.pairing.thresholds import Quantile, Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
 from mpc_lab.results.primary import Primary, as_primary
 from mpc_lab.scoring import Rule, as_rules
-from mpc_lab.vocabulary import MODES, VARIANCES, Mode, public_variances, swept_modes
+from mpc_lab.vocabulary import (
+    ADJACENT,
+    MATCHED,
+    MODES,
+    VARIANCES,
+    Mode,
+    public_variances,
+    swept_modes,
+)
 
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
 _PAIRS_AT_MOST = 10**6
 _LARGEST = 1e100  # of an outcome
+BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def make_plan(
     *,
     groups: Sequence[str] | None,
     scoring_rules: Any,
-    pairing_modes: Sequence[str],
+    pairing_modes: Sequence[str] | None,
     threshold: object,
     epsilon: ArrayLike | None,
     cluster: str,
@@ -131,6 +140,12 @@ def make_plan(
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
     against = _against(log, against)
+    if log.columns.is_rank_only:
+        pairing_modes, threshold, epsilon = _rank_only(
+            as_rules(scoring_rules), pairing_modes, as_threshold(threshold), epsilon, closeness
+        )
+    elif pairing_modes is None:
+        pairing_modes = (MATCHED.name,)
     plan = Plan(
         groups=_groups(log, groups, against),
         scoring_rules=as_rules(scoring_rules),
@@ -152,6 +167,39 @@ def make_plan(
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)
+
+
+# Of places only neighbours are known to be close, and their distance is 1.
+_NEIGHBOURS = 1.0
+
+
+def _rank_only(
+    rules: tuple[Rule, ...],
+    modes: Any,
+    threshold: Threshold,
+    epsilon: ArrayLike | None,
+    closeness: str,
+) -> tuple[Any, float, list[float]]:
+    """Return the mode, threshold and grid of a log without scores; refuse all others."""
+    asked = {
+        "scoring_rules": [rule.label for rule in rules] != [BASELINE],
+        "pairing_modes": modes is not None and list(_names(modes)) != [ADJACENT.name],
+        "threshold": threshold not in (Quantile(), _NEIGHBOURS),
+        "epsilon": epsilon is not None and list(_grid(epsilon)) != [_NEIGHBOURS],
+        "closeness": closeness != SCORE,
+    }
+    for option, other in asked.items():
+        if other:
+            raise MpcError(
+                f"{option} must be left out for a log without scores; got another choice. Places "
+                "do not say how far apart two items are, so only neighbours are compared; give "
+                "score= for more."
+            )
+    return (ADJACENT.name,), _NEIGHBOURS, [_NEIGHBOURS]
+
+
+def _names(given: Any) -> Iterable[Any]:
+    return (given,) if isinstance(given, str) else _iterable("pairing_modes", given)
 
 
 def _against(log: Known, against: Any) -> str | None:

@@ -22,7 +22,7 @@ from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import infer, moments_by_rule
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.base import names_in, settings
+from mpc_lab.results.base import is_rank_only, names_in, settings
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.pooling import (
     Share,
@@ -83,6 +83,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits):
         raise MpcError("mpc.pool takes a list of at least two audits.")
     _check_rows(audits)
+    _check_columns(audits)
     options = _common_options(audits)
     known_distinct = _check_ids(audits)
     lost: list[str] = []
@@ -125,6 +126,15 @@ def _check_rows(audits: list[Audit]) -> None:
     prints = [found for found in map(_fingerprint, audits) if found]
     if len(set(prints)) < len(prints):
         raise MpcError("Two of these audits were made from the same rows; pool each log once.")
+
+
+def _check_columns(audits: list[Audit]) -> None:
+    """Refuse scores of two directions, and places among scores."""
+    every = [json.loads(str(audit.attrs.get("columns", "{}"))) for audit in audits]
+    if len({bool(columns.get("ascending")) for columns in every}) > 1:
+        raise MpcError("Audits are pooled at one direction of scores; got some with ascending=.")
+    if len({is_rank_only(audit) for audit in audits}) > 1:
+        raise MpcError("Audits are pooled with scores or without; got both kinds of logs.")
 
 
 def _common_options(audits: list[Audit]) -> dict[str, Any]:

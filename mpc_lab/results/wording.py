@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,33 @@ _SIGN = (
 )
 
 
+_RANK_ONLY = (
+    "The log has places and no scores: neighbours in the list are compared, however far apart "
+    "their scores were."
+)
+
+
+def _columns(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which column had which role, and what was said of them."""
+    try:
+        found = json.loads(str(options.get("columns", "{}")))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def outcome_word(options: Mapping[str, Any]) -> str:
+    """Return what the outcome is called in sentences.
+
+    Examples
+    --------
+    >>> outcome_word({"columns": '{"outcome": "y", "outcome_name": "clicks"}'})
+    'clicks'
+    """
+    columns = _columns(options)
+    return str(columns.get("outcome_name") or columns.get("outcome") or "outcome")
+
+
 def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each term of an audit that is not the default.
 
@@ -34,6 +62,11 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     >>> list(terms_in_words({"against": "b", "contrast": "difference"}))
     ["Items of a group are compared with items of 'b' only (against)."]
     """
+    columns = _columns(options)
+    if "score" in columns and columns["score"] is None:
+        yield _RANK_ONLY
+    if columns.get("ascending"):
+        yield "A smaller score is better (ascending)."
     terms = terms_of(options)
     if terms.against is not None:
         yield f"Items of a group are compared with items of {quoted(terms.against)} only (against)."

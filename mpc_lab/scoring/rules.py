@@ -224,9 +224,8 @@ class Column(_NoBoost):
     def scores(self, ranking: Ranking, group: str) -> Floats:
         """Return the column."""
         ranking.group_index(group)
-        return check_scores(
-            ranking.column(self.name), ranking.n_rows, f"The score column {self.name!r}"
-        )
+        what = f"The score column {self.name!r}"
+        return ranking.directed(check_scores(ranking.column(self.name), ranking.n_rows, what))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ AGREE = {
     },
     "sign": {"item": "item", "contrast": "sign", "adjust": "romano_wolf", "closeness": "query_sd"},
     "cap": {"item": "item", "outcome_cap": 0.5, "scoring_rules": ["baseline", "calibrated"]},
+    "ascending": {"ascending": True, "scoring_rules": ["boosted", mpc.Column("new")]},
+    "rank-only": {"score": None, "position": "position", "against": "g1", "item": "item"},
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }
 REFUSED = {

@@ -184,6 +184,12 @@ class DuckRows:
             found[alias] = _as_key(batch.column(str(name)))
         for role, name, alias in (*self.numbers, *self.extra):
             found[alias] = numbers(get_column(table, name, role), f"The {role} column {name!r}")
+        columns = self.spec.columns
+        for alias in ("score", *(alias for _, _, alias in self.extra)):
+            if columns.ascending:
+                found[alias] = 0.0 - found[alias]
+        if columns.is_rank_only:
+            found["score"] = 0.0 - found["position"]
         return {**found, **dict(zip(self.masks, self._words(table), strict=True))}
 
     def _words(self, table: Any) -> Iterator[NDArray[Any]]:
@@ -250,7 +256,8 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
         ((_, found),) = _counted(database, rows, {(role, name): f"isinf({sql})"}).items()
         if found[0]:
             yield checks.not_finite(_what(role, name), *found)
-        large = _row_where(database, rows, sql, f"abs({sql}) > {checks.LARGEST[role]!r}")
+        as_given = f"-{sql}" if role == "score" and columns.ascending else sql
+        large = _row_where(database, rows, as_given, f"abs({sql}) > {checks.LARGEST[role]!r}")
         if large is not None:
             yield checks.too_large(role, _what(role, name), *large)
     if columns.item is not None and (twice := _twice(database, rows, "item")) is not None:

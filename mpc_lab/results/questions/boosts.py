@@ -10,7 +10,14 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, check_epsilon
-from mpc_lab.results.base import AuditBase, check_label, need_rows, refuse_terms, settings
+from mpc_lab.results.base import (
+    AuditBase,
+    check_label,
+    need_rows,
+    refuse_rank_only,
+    refuse_terms,
+    settings,
+)
 from mpc_lab.text import number, percent, quoted
 
 if TYPE_CHECKING:
@@ -18,12 +25,18 @@ if TYPE_CHECKING:
     from mpc_lab.objective.fair_boost import ChosenBoost
 
 # Why a boost has no answer on other terms.
-NO_BOOST = {
+_NO_BOOST = {
     "closeness": "A boost is in units of the score, and so must be the distances it is held to.",
     "contrast": "A boost is judged by the mean of outcomes, which the sign of differences hides.",
     "against": "A boost moves the items of a group past all others, not past some of them.",
 }
 _OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective")
+
+
+def refuse_boost(audit: AuditBase, method: str) -> None:
+    """Refuse to boost scores that there are not, or on terms that a boost has no answer on."""
+    refuse_rank_only(audit, method)
+    refuse_terms(audit, method, _NO_BOOST)
 
 
 def boost_curve(
@@ -39,7 +52,7 @@ def boost_curve(
     """
     from mpc_lab.objective.boosts import boost_curve as follow
 
-    refuse_terms(audit, "boost_curve", NO_BOOST)
+    refuse_boost(audit, "boost_curve")
     ranking = need_rows(audit, "boost_curve")
     options = settings(audit)
     found = follow(
@@ -154,7 +167,7 @@ def fair_boost(
     """Find the boost that closes a group's gap; see :meth:`mpc_lab.Audit.fair_boost`."""
     from mpc_lab.objective.fair_boost import fair_boost as find
 
-    refuse_terms(audit, "fair_boost", NO_BOOST)
+    refuse_boost(audit, "fair_boost")
     options = settings(audit)
     level = float(options["level"])
     ranking = need_rows(audit, "fair_boost")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.results.base import AuditBase, inference_options, refuse_terms
-from mpc_lab.results.questions.boosts import NO_BOOST
+from mpc_lab.results.base import AuditBase, inference_options
+from mpc_lab.results.questions.boosts import refuse_boost
 from mpc_lab.results.questions.pairs import open_cell
 from mpc_lab.text import plural, quoted
 
@@ -97,7 +97,7 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
     from mpc_lab.inference.certificate import certify
     from mpc_lab.pairing.pairs import nearest_distance
 
-    refuse_terms(audit, "certificate", NO_BOOST)
+    refuse_boost(audit, "certificate")
     cell = open_cell(audit, "certificate", group, scoring_rule, "matched")
     cluster, level, seed = inference_options(audit)
     reach = nearest_distance(cell.log, LARGEST_LIST)

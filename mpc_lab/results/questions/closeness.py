@@ -28,6 +28,7 @@ from mpc_lab.results.base import (
     cell_epsilon,
     inference_options,
     need_rows,
+    refuse_rank_only,
     rule_scores,
     settings,
 )
@@ -65,6 +66,7 @@ def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
     """Estimate the gap on every scale; see :meth:`mpc_lab.Audit.closeness`."""
     from mpc_lab.inference.multiplicity import adjust
 
+    refuse_rank_only(audit, "closeness")
     ranking = need_rows(audit, "closeness")
     scores = rule_scores(audit, group, rule, mode)
     cluster, level, _ = inference_options(audit)

@@ -17,6 +17,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
+from mpc_lab.results.questions.pairs import shown_scores
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -141,9 +142,16 @@ def calibration(
         seed=int(options.get("seed", 0)),
     )
     sides = tuple(found)
+
+    def as_given(name: str, values: Any) -> Any:
+        return shown_scores(ranking, scoring_rule, values) if name.endswith("score") else values
+
     binned = ("score", "outcome", "ci_low", "ci_high", "band_low", "band_high", "n_rows")
     variables: dict[str, Any] = {
-        name: (("side", "bin"), np.stack([getattr(found[side], name) for side in sides]))
+        name: (
+            ("side", "bin"),
+            as_given(name, np.stack([getattr(found[side], name) for side in sides])),
+        )
         for name in binned
     }
     widest = max(len(found[side].isotonic) for side in sides)
@@ -152,6 +160,6 @@ def calibration(
         for k, side in enumerate(sides):
             values = getattr(found[side], name)
             padded[k, : len(values)] = values
-        variables[name] = (("side", "point"), padded)
+        variables[name] = (("side", "point"), as_given(name, padded))
     attrs = {"group": group, "scoring_rule": scoring_rule, "segment": segment or ""}
     return xr.Dataset(variables, {"side": text(sides)}, attrs)

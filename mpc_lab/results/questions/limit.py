@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import MpcError
-from mpc_lab.results.base import AuditBase, inference_options, names_in
+from mpc_lab.results.base import AuditBase, inference_options, names_in, refuse_rank_only
 from mpc_lab.results.questions.pairs import CellRows, open_cell
 
 _METHOD = (
@@ -28,6 +28,7 @@ def limit(
     bandwidth: float | None = None,
 ) -> xr.Dataset:
     """Estimate the gap as the distance goes to 0; see :meth:`mpc_lab.Audit.limit`."""
+    refuse_rank_only(audit, "limit")
     modes = names_in(pairing_mode)
     if not modes:
         raise MpcError('pairing_mode must name at least one mode, such as "matched"; got none.')

@@ -53,7 +53,7 @@ def pairs(
     ranking = need_rows(audit, "pairs")
     scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, limit)
-    used = ranking.score if scores is None else scores
+    used = shown_scores(ranking, rule, ranking.score if scores is None else scores)
     i, j = listed["row_i"], listed["row_j"]
     codes = ranking.query_code[i]
     numbered = [f"query {code + 1:,} of {ranking.n_queries:,}" for code in codes.tolist()]
@@ -66,6 +66,11 @@ def pairs(
     given = ranking.outcome_given
     columns |= {"outcome": given[i], "other_outcome": given[j]}
     return pd.DataFrame({**columns, "difference": listed["d"]})
+
+
+def shown_scores(ranking: Ranking, rule: str, scores: Floats) -> Floats:
+    """Return scores on the scale that they were given on; fitted ones are outcomes."""
+    return scores if rule == "calibrated" else ranking.directed(scores)
 
 
 def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
@@ -132,14 +137,24 @@ class CellRows:
         distances, and with ``against=`` it lacks the rows that no pair can have.
     whole : Log
         All rows, under the scores of the rule.
-    logged : bool
-        Whether the scores are those of the log.
+    rule : str
+        The scoring rule.
     """
 
     ranking: Ranking
     log: Log
     whole: Log
-    logged: bool
+    rule: str
+
+    @property
+    def logged(self) -> bool:
+        """Whether the scores are those of the log."""
+        return self.rule == "baseline"
+
+    @property
+    def shown_score(self) -> Floats:
+        """The score of each row of the ranking, on the scale that it was given on."""
+        return shown_scores(self.ranking, self.rule, self.by_row(self.whole.score))
 
     @property
     def member(self) -> Flags:
@@ -204,4 +219,4 @@ def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str)
     for mode in modes:
         scores = rule_scores(audit, group, rule, mode)
     log, whole = compare_group(ranking, group, scores, terms_of(settings(audit)))
-    return CellRows(ranking, log, whole, logged=scores is None)
+    return CellRows(ranking, log, whole, rule)
