@@ -105,7 +105,7 @@ class Mode:
     judged_by : str
         The mode whose verdict this one carries; by default its own.
     against : str
-        Whom the items of the group are compared with, after "better than".
+        Whom the items of the group are compared with, after "higher than for".
     those : str
         The same, where "the items" were named just before.
     method : str

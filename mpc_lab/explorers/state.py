@@ -14,6 +14,7 @@ import traitlets
 from mpc_lab.errors import MpcError, check_epsilon, near_match
 from mpc_lab.results.base import headline_epsilon, settings
 from mpc_lab.results.summary import Cell, Slice, interval_word, sentence, slices, why_not
+from mpc_lab.results.wording import gap_in_words
 from mpc_lab.text import (
     NOTHING,
     decimals,
@@ -252,14 +253,14 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     low, high = float(point["ci_low"]), float(point["ci_high"])
     estimate, places = float(point["estimate"]), decimals(low, high)
     size = number(abs(estimate), places)
-    how = f"{size} {'better' if estimate > 0 else 'worse'} than {MODES[mode].against}"
+    how = gap_in_words(estimate, size, MODES[mode].against, settings(audit))
     mark = " This is the threshold of the headline." if is_headline else ""
     if math.isfinite(low) and math.isfinite(high):
         tail = "covers 0" if low <= 0 <= high else "leaves out 0"
         known = f"the {percent(level_of(audit))} interval for this threshold alone {tail}"
     else:
         known = "too few clusters carry them to give an interval"
-    return f"{at} the items of group {who} do {how}, over {counted}; {known}.{mark}"
+    return f"{at}, for items of group {who}, {how}, over {counted}; {known}.{mark}"
 
 
 def level_of(audit: Audit) -> float:

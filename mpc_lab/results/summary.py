@@ -15,7 +15,7 @@ from mpc_lab.pairing.terms import SIGN
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
-from mpc_lab.results.wording import terms_in_words
+from mpc_lab.results.wording import gap_in_words, terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -48,8 +48,8 @@ _REASONS = {
         "which a ranking without bias shows too"
     ),
     "scores run against outcomes": (
-        "better than the items ranked just above them and worse than those just below; the score "
-        "may be upside down, such as a distance or a rank"
+        "higher than for the items ranked just above them and lower than for those just below; "
+        "the score may be upside down, such as a distance or a rank"
     ),
 }
 _NOT_ESTIMABLE = {
@@ -248,15 +248,14 @@ def _nothing_found(part: Slice) -> str:
 def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     """Return the finding of one cell with its numbers."""
     places = decimals(cell.low, cell.high)
-    better = "better" if cell.estimate > 0 else "worse"
     size = number(abs(cell.estimate), places)
     low, high = number(cell.low, places), number(cell.high, places)
     word = interval_word(mode, options)
     interval = f"{percent(options.get('level', 0.95))} {word} {low} to {high}"
     gap = f"gap -{size}, " if cell.estimate < 0 else ""
     start = f"Group {quoted(cell.group)} is {cell.verdict}"
-    numbers = f"its items do {size} {better} than {MODES[mode].against} ({gap}{interval})"
-    return f"{start}: {numbers}{_tail(cell, mode, options)}."
+    said = gap_in_words(cell.estimate, size, MODES[mode].against, options)
+    return f"{start}: {said} ({gap}{interval}){_tail(cell, mode, options)}."
 
 
 def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
@@ -268,7 +267,8 @@ def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     rests_on = DIRECTIONS if not options.get("rules") else (OVERVALUED,)
     others = [MODES[name].those for name in verdict_modes(mode) if name != mode]
     if cell.verdict in rests_on and others:
-        return f", and {'worse' if cell.verdict == OVERVALUED else 'better'} than {others[0]} too"
+        side = "lower" if cell.verdict == OVERVALUED else "higher"
+        return f", and {side} than for {others[0]} too"
     return ""
 
 

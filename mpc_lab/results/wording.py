@@ -49,6 +49,34 @@ def outcome_word(options: Mapping[str, Any]) -> str:
     return str(columns.get("outcome_name") or columns.get("outcome") or "outcome")
 
 
+def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str, Any]) -> str:
+    """Return what a gap says of the outcome; higher is not always better.
+
+    Parameters
+    ----------
+    estimate : float
+    size : str
+        Its size as it is printed.
+    against : str
+        Whom the items of the group are compared with.
+    options : mapping
+        What :func:`mpc_lab.results.base.settings` gives.
+
+    Examples
+    --------
+    >>> gap_in_words(-0.1, "0.1", "the items ranked just above them", {})
+    '`outcome` is 0.1 lower than for the items ranked just above them'
+    """
+    word = f"`{outcome_word(options)}`"
+    if terms_of(options).contrast == SIGN:
+        side = "above" if estimate > 0 else "below"
+        return (
+            f"beside {against}, the share of pairs in which {word} is higher is {size} {side} the "
+            "share in which it is lower"
+        )
+    return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
+
+
 def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each term of an audit that is not the default.
 

@@ -120,7 +120,7 @@ def test_a_verdict_that_there_is_none_of_is_refused(audit, validator):
 def test_the_model_card_has_the_finding_the_table_and_the_limits(audit):
     card = audit.model_card()
     assert card.startswith("## Matched pair calibration\n")
-    assert "- Group '1' is undervalued: its items do" in card
+    assert "- Group '1' is undervalued: \\`outcome\\` is" in card
     assert "| 1 | undervalued |" in card
     assert audit.ranking.fingerprint() in card
     assert "### Limits" in card

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -79,6 +80,8 @@ def test_the_gate_goes_by_the_rules_of_today_and_says_so(old, fresh):
 def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
     for part in ("headline", "curve", "moments"):
         ours, theirs = getattr(old, part), getattr(fresh, part)
+        # What one query makes up is not known from sums.
+        theirs = theirs.drop_vars("heavy_share", errors="ignore")
         assert list(ours.variables) == list(theirs.variables)
         for name, variable in ours.variables.items():
             other = theirs.variables[name]
@@ -88,6 +91,13 @@ def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
 
 def test_the_summary_reads_as_before_but_for_its_rules(old):
     before = EXPECTED["summary"].replace("over 2 cells", "over all groups and rules")
+    word = json.loads(old.attrs["columns"])["outcome"]
+    sides = {"better": "higher", "worse": "lower"}
+    before = re.sub(
+        r"its items do (\S+) (better|worse) than",
+        lambda said: f"`{word}` is {said[1]} {sides[said[2]]} than for",
+        before,
+    )
     mark = "The verdicts are by the rules of 0.1; audit.check() goes by those of today."
     assert str(old) == old.summary() == f"{before}\n{mark}"
 

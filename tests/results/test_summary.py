@@ -23,16 +23,16 @@ def lines(audit):
 
 def test_the_first_line_is_the_finding(make_audit):
     assert lines(make_audit(("1",), cells={"1": UNDER}))[0] == (
-        "Group '1' is undervalued: its items do 0.069 better than the items ranked just above "
-        "them (95 % bracket 0.049 to 0.089), and better than those ranked just below them too."
+        "Group '1' is undervalued: `outcome` is 0.069 higher than for the items ranked just above "
+        "them (95 % bracket 0.049 to 0.089), and higher than for those ranked just below them too."
     )
 
 
 def test_an_overvalued_group_names_both_sides(make_audit):
     assert lines(make_audit(("1",), cells={"1": OVER}))[0] == (
-        "Group '1' is overvalued: its items do 0.228 worse than the items ranked just above them "
-        "(gap -0.228, 95 % bracket -0.310 to -0.146), and worse than those ranked just below "
-        "them too."
+        "Group '1' is overvalued: `outcome` is 0.228 lower than for the items ranked just above "
+        "them (gap -0.228, 95 % bracket -0.310 to -0.146), and lower than for those ranked just "
+        "below them too."
     )
 
 
@@ -177,7 +177,7 @@ def test_other_rules_and_modes_are_counted_after_baseline_and_the_first_mode(mak
 
 def test_mirrored_alone_says_whose_verdict_it_is(make_audit):
     text = make_audit(modes=("mirrored",), cells={"1": UNDER}).summary()
-    assert "better than the items ranked just below them" in text
+    assert "higher than for the items ranked just below them" in text
     assert "The verdicts are those of the matched pairs" in text
 
 

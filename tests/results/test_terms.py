@@ -186,3 +186,14 @@ def test_a_query_that_outweighs_all_others_is_named():
         "one query makes"
         not in mpc.audit(frame, **columns, threshold=1.0, contrast="sign", progress=False).summary()
     )
+
+
+def test_sentences_call_the_outcome_by_its_name():
+    frame = random_log(3)
+    how = {**LOG, "threshold": 0.01, "progress": False}
+    assert "`outcome` is" in mpc.audit(frame, **how).summary()
+    named = mpc.audit(frame, **how, outcome_name="minutes")
+    assert "`minutes` is" in named.summary()
+    assert named.explore().state is not None
+    signs = mpc.audit(frame, **how, outcome_name="minutes", contrast="sign").summary()
+    assert "the share of pairs in which `minutes` is higher is" in signs
