@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import queries_needed
+import terms
 import within_tolerance
 from repeated_looks import OUTCOMES, drawn, looks
 from simulated import (
@@ -125,3 +126,19 @@ def test_bets_on_bounded_outcomes_hardly_ever_miss_at_any_look(outcome, rate):
 def test_the_asymptotic_sequence_hardly_ever_misses_normal_outcomes():
     found = [looks(drawn, "normal", 0.2, 10, seed)[0] for seed in range(50)]
     assert np.mean([ever["asymptotic"] for ever in found]) <= 0.05 + four_errors(0.05, 50)
+
+
+def test_signs_and_caps_cover_money_with_a_long_tail_and_means_do_not():
+    held = np.array([terms.covered(9000 + seed) for seed in range(100)])[:, :, 0].mean(axis=0)
+    mean, cap, sign = held
+    assert mean < 0.93
+    for rate in (cap, sign):
+        assert rate >= 0.95 - four_errors(0.95, 100)
+
+
+def test_a_gap_on_a_larger_scale_of_scores_is_found_in_units_of_each_query():
+    found = np.array([terms.detected(9000 + seed) for seed in range(40)]).mean(axis=0)
+    by_score, by_spread, by_place = found
+    assert by_score < 0.2
+    assert by_spread > 2 * by_score
+    assert by_place > 0.8
