@@ -33,7 +33,7 @@ from mpc_lab.pairing.measure import (
     measure_items,
 )
 from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.terms import PERCENTILE
+from mpc_lab.pairing.terms import PERCENTILE, SIGN
 from mpc_lab.pairing.thresholds import (
     Powered,
     Quantile,
@@ -317,10 +317,11 @@ def _capped_sums(
     """
     bounds = plan.bounds
     if log.ranking is not None:
-        bounds = find_bounds(bounds, log.ranking.outcome)
+        bounds = find_bounds(bounds, log.ranking.outcome, sign=plan.contrast == SIGN)
     elif bounds is not None:
         outside = source.together((Baseline(),), partial(count_outside, *bounds), "bounds", 0)
         check_bounds(bounds, outside)
+        bounds = (0.0, 1.0) if plan.contrast == SIGN else bounds
     if bounds is None or not isinstance(plan.threshold, float):
         return lambda: None
     task = partial(capped_totals, plan.swept_modes, epsilon, plan.pairs_cap, plan.seed)

@@ -38,8 +38,12 @@ _FACTORS_AT_ONCE = 64
 Capital = Callable[[Floats], tuple[Floats, Floats]]
 
 
-def find_bounds(given: tuple[float, float] | None, outcome: Floats) -> tuple[float, float] | None:
+def find_bounds(
+    given: tuple[float, float] | None, outcome: Floats, *, sign: bool = False
+) -> tuple[float, float] | None:
     """Return the bounds of an outcome: those given, or (0, 1) where it is 0 or 1; else None.
+
+    The sign of a difference has the bounds of such an outcome, whatever the outcome is.
 
     Examples
     --------
@@ -48,10 +52,11 @@ def find_bounds(given: tuple[float, float] | None, outcome: Floats) -> tuple[flo
     ((0.0, 1.0), None)
     """
     if given is None:
-        return (0.0, 1.0) if bool(np.isin(outcome, (0.0, 1.0)).all()) else None
+        binary = sign or bool(np.isin(outcome, (0.0, 1.0)).all())
+        return (0.0, 1.0) if binary else None
     low, high = given
     check_bounds(given, int(((outcome < low) | (outcome > high)).sum()))
-    return low, high
+    return (0.0, 1.0) if sign else (low, high)
 
 
 def check_bounds(bounds: tuple[float, float], outside: int) -> None:

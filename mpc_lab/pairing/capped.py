@@ -56,7 +56,7 @@ def capped_by_unit(
         unit = np.searchsorted(first_rows, i, side="right") - 1
         kept = _closest(unit, log.distance(i, j), _hash(log, i, j, seed), cap)
         here = unit[kept] - first
-        d = log.outcome[i[kept]] - log.outcome[j[kept]]
+        d = log.contrast(i[kept], j[kept])
         pairs[first:last] = np.bincount(here, minlength=last - first)
         sums[first:last] = np.bincount(here, d, minlength=last - first)
     return pairs, sums
@@ -119,5 +119,5 @@ def capped_totals(
 
 def count_outside(low: float, high: float, logs: Logs) -> int:
     """Count the rows of a log whose outcome is not within bounds; a task for `Source.together`."""
-    _, _, log = next(logs)
-    return int(((log.outcome < low) | (log.outcome > high)).sum())
+    # Where groups are compared with one other group, each has a log of its own.
+    return max(int(((log.outcome < low) | (log.outcome > high)).sum()) for _, _, log in logs)

@@ -197,3 +197,15 @@ def test_sentences_call_the_outcome_by_its_name():
     assert named.explore().state is not None
     signs = mpc.audit(frame, **how, outcome_name="minutes", contrast="sign").summary()
     assert "the share of pairs in which `minutes` is higher is" in signs
+
+
+@pytest.mark.parametrize(
+    "terms", [TERMS, {"contrast": "sign"}, {"against": "g2"}, {"outcome_cap": 2.0}]
+)
+def test_repeated_looks_bet_on_the_pairs_of_the_headline(ranking, terms):
+    how = {"threshold": 0.4, "epsilon": [0.4], "bounds": (0, 4), "pairs_cap": 1000}
+    audit = mpc.audit(ranking, progress=False, **how, **terms)
+    found = audit.confidence_sequence()
+    np.testing.assert_allclose(found.estimate, audit.headline.estimate, rtol=1e-12)
+    width = json.loads(found.attrs["bounds"])
+    assert width == ([0.0, 1.0] if terms.get("contrast") == "sign" else [0.0, 4.0])

@@ -163,9 +163,8 @@ class Questions(AuditBase):
     ) -> xr.Dataset:
         """Estimate the gap of a group under other definitions of close.
 
-        Each has a threshold of its own, chosen as the audit's is; where that is a number, or was
-        chosen by power, the one that holds as many pairs. There is no verdict: this is a check of
-        one finding, and the four are adjusted for each other alone.
+        Each has a threshold of its own, chosen as the audit's is; where that is a number, or by
+        power, the one with as many pairs. The four are adjusted for each other, with no verdict.
 
         Parameters
         ----------
@@ -176,10 +175,8 @@ class Questions(AuditBase):
         -------
         xarray.Dataset
             Over ``closeness``: ``score``, ``query_sd`` and ``percentile`` as in
-            :func:`mpc_lab.audit`, and ``adjacent``, neighbours in the list at the threshold of
-            ``score``. ``epsilon``, ``estimate``, ``std_error``, ``ci_low``, ``ci_high``,
-            ``p_value``, ``n_effective``, ``dof``, ``n_pairs``, ``n_queries``, ``n_items``, and by
-            Holm's method ``p_adjusted``, ``ci_low_adjusted``, ``ci_high_adjusted``.
+            :func:`mpc_lab.audit`, and ``adjacent``, neighbours at the threshold of ``score``. The
+            variables of the headline's cells, ``p_adjusted`` and interval by Holm's method.
 
         Examples
         --------

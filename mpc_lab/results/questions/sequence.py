@@ -13,7 +13,7 @@ from mpc_lab.errors import MpcError, check_flag
 from mpc_lab.inference.betting import betting_sequence, find_bounds, sequence_from_sums
 from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
 from mpc_lab.pairing.capped import CAPPED_SUMS, capped_by_unit
-from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.terms import SIGN, compare_group, terms_of
 from mpc_lab.pairing.thresholds import parse_threshold
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.assemble import headline_moments, infer, mode_rows
@@ -81,7 +81,9 @@ def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str
     # A walked log whose rows were read for another question still goes by its sums: the way must
     # not change between two looks.
     if ranking is not None and audit._reread is None:
-        bounds = find_bounds(None if given is None else (given[0], given[1]), ranking.outcome)
+        known = None if given is None else (given[0], given[1])
+        sign = terms_of(settings(audit)).contrast == SIGN
+        bounds = find_bounds(known, ranking.outcome, sign=sign)
         if bounds is not None:
             cap = int(settings(audit).get("pairs_cap", 10))
             cells = _from_rows(audit, ranking, bounds, cap, planned, level)
@@ -119,12 +121,11 @@ def _from_rows(
     modes, order = headline_moments(audit)[0].modes, _order(ranking)
     cells = _empty(audit)
     how: dict[str, Any] = {"level": level, "planned": planned, "tests": len(audit.groups)}
-    logged = sort_rows(ranking)
+    terms, shown = terms_of(settings(audit)), str(audit.headline["pairing_mode"].values[0])
     for r, rule in enumerate(_rules(audit)):
         for g, group in enumerate(audit.groups if _is_fixed(audit, rule) else ()):
-            scores = rule_scores(audit, group, rule, modes[0].name)
-            log = logged if scores is None else sort_rows(ranking, scores)
-            member = ranking.member(group)[log.row]
+            log, _ = compare_group(ranking, group, rule_scores(audit, group, rule, shown), terms)
+            member = log.masks[0] != 0
             for m, mode in enumerate(modes):
                 c, d = capped_by_unit(log, member, mode.side, epsilon, cap, seed)
                 totals = np.array([c.sum(), d.sum()])
