@@ -182,8 +182,7 @@ class Questions(AuditBase):
         --------
         >>> import mpc_lab as mpc
         >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
-        >>> found = audit.closeness("1")
-        >>> [round(float(p), 2) for p in found.estimate]
+        >>> audit.closeness("1").estimate.values.round(2).tolist()
         [0.05, 0.06, -0.02, 0.07]
         """
         return _closeness.closeness(self, group, scoring_rule, pairing_mode)
