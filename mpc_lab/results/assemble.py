@@ -493,7 +493,7 @@ def attributes(
         "versions": json.dumps(_versions()),
         "columns": json.dumps(_columns(facts), default=str),
         "source": json.dumps(dict(origin), default=str),
-        "rules": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
+        "rule_kinds": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
         "alpha": json.dumps(alphas),
         "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
         "all_groups": int(plan.groups == facts.groups),

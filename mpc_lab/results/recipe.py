@@ -166,7 +166,7 @@ def recipe(audit: AuditBase) -> Recipe:
 def _rules(audit: AuditBase, options: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     """Return kind and argument of every rule by its label."""
     labels = [str(label) for label in options.get("scoring_rules", [])]
-    kept = _parsed(audit, "rules")
+    kept = _parsed(audit, "rule_kinds")
     kept = kept if isinstance(kept, list) and len(kept) == len(labels) else [None] * len(labels)
     if all(isinstance(parts, list) and len(parts) == 2 for parts in kept):
         return {label: (str(kind), of) for label, (kind, of) in zip(labels, kept, strict=True)}

@@ -203,7 +203,7 @@ def test_nothing_of_a_foreign_file_runs_when_its_recipe_is_pasted(make_audit):
         },
         attrs={
             "columns": json.dumps({"query": evil, "score": names}),
-            "rules": json.dumps(
+            "rule_kinds": json.dumps(
                 [["function", evil], [evil, None], *(["column", n] for n in names)]
             ),
             "source": json.dumps({"files": [{"path": evil, "bytes": 1, "sha256": evil}]}),

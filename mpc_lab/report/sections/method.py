@@ -179,7 +179,7 @@ def _recipe(found: Recipe) -> str:
     return paragraphs([*found.needs, *files], "soft") + "".join(blocks)
 
 
-_ELSEWHERE = {"options", "versions", "columns", "fingerprint", "source", "rules"}
+_ELSEWHERE = {"options", "versions", "columns", "fingerprint", "source", "rule_kinds"}
 
 
 def _opened(value: Any) -> Any:
