@@ -16,7 +16,7 @@ from mpc_lab.inference.clustered import (
     estimate_listed,
     pair_codes,
 )
-from mpc_lab.inference.estimates import Estimates, critical, significance
+from mpc_lab.inference.estimates import Estimates
 from mpc_lab.pairing.pairs import list_pairs
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.vocabulary import MODES, VARIANCES, Flags, Floats, Ints
@@ -202,107 +202,6 @@ def position_weighted(
         n_left_out=int((~enough).sum()),
         n_pairs=len(used.d),
     )
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How a gap depends on γ, when the outcome of the lower item is multiplied by 1 + γ.
-
-    Attributes
-    ----------
-    estimate, slope : float
-        θ(γ) = estimate + γ·slope.
-    v_dd, v_dl, v_ll : float
-        V(γ) = v_dd + 2γ·v_dl + γ²·v_ll, after correction.
-    t : float
-        Critical value of the interval.
-    flip : float
-        The γ above −1 nearest 0 at which an end of the interval is 0; NaN: it never flips.
-    """
-
-    estimate: float
-    slope: float
-    v_dd: float
-    v_dl: float
-    v_ll: float
-    t: float
-    flip: float
-
-    def at(self, gamma: Floats | float) -> tuple[Floats, Floats, Floats]:
-        """Return the estimate and the two ends of its interval at each γ."""
-        gamma = np.asarray(gamma, dtype=np.float64)
-        theta = self.estimate + gamma * self.slope
-        variance = self.v_dd + 2 * gamma * self.v_dl + gamma**2 * self.v_ll
-        half = self.t * np.sqrt(np.maximum(variance, 0.0))
-        return theta, theta - half, theta + half
-
-
-def position_sensitivity(
-    pairs: PairTable, *, cluster: str = "query", level: float = 0.95
-) -> Sensitivity:
-    r"""Return what a gap would be if lower positions lost part of their outcomes.
-
-    With D = Σd and L = Σ ±y(lower), + where the lower item of the list is the group's,
-    :math:`\theta(\gamma) = (D + \gamma L)/P` and
-    :math:`V(\gamma) = V_{DD} + 2\gamma V_{DL} + \gamma^2 V_{LL}`. The verdict flips at the real
-    root of :math:`\theta(\gamma)^2 = t^2 V(\gamma)` nearest 0 with γ > −1.
-
-    Parameters
-    ----------
-    pairs : PairTable
-    cluster : {"query", "naive", "item", "union"}
-        Under union, the one of union, query and item that is used at γ = 0.
-    level : float
-    """
-    lower_is_inside = pairs.position > pairs.other_position
-    lower = np.where(lower_is_inside, pairs.outcome, -pairs.other_outcome)
-    mean, slope = (float(x.mean()) if len(x) else float("nan") for x in (pairs.d, lower))
-    d, x = pairs.d - mean, lower - slope
-    base = estimate_listed(d, mean, pairs.codes, cluster=cluster, level=level)
-    if not base.estimable:
-        nan = float("nan")
-        return Sensitivity(nan, slope, nan, nan, nan, nan, nan)
-    family = str(base.variance_from)
-    v_dd = float(base.std_error) ** 2
-    correction = v_dd / float(base.variance_by[family])
-
-    def variance(u: Floats) -> float:
-        # A constant u has no variance, which is not an error here.
-        found = estimate_listed(u, 0.0, pairs.codes, cluster=cluster, level=level)
-        return correction * float(found.variance_by[family])
-
-    v_dl = (variance(d + x) - variance(d - x)) / 4
-    v_ll = variance(x)
-    t = float(critical(significance(level) / 2, base.dof))
-    return Sensitivity(mean, slope, v_dd, v_dl, v_ll, t, _flip(mean, slope, v_dd, v_dl, v_ll, t))
-
-
-def _flip(theta: float, slope: float, v_dd: float, v_dl: float, v_ll: float, t: float) -> float:
-    coefficients = np.array(
-        [
-            slope**2 - t**2 * v_ll,
-            2 * (theta * slope - t**2 * v_dl),
-            theta**2 - t**2 * v_dd,
-        ]
-    )
-    real = [root for root in _real_roots(coefficients) if root > -1]
-    return min(real, key=abs, default=float("nan"))
-
-
-def _real_roots(coefficients: Floats) -> list[float]:
-    """Return the finite real roots of a quadratic, whose coefficients may differ by any factor."""
-    largest = float(np.abs(coefficients).max())
-    if not (0 < largest < np.inf):
-        return []
-    a, b, c = (float(value) for value in coefficients / largest)
-    inside = b * b - 4 * a * c
-    if inside < 0:
-        return []
-    # Of the two signs of the root the one that does not cancel; the other follows from c.
-    q = -(b + np.copysign(np.sqrt(inside), b)) / 2
-    with np.errstate(all="ignore"):
-        roots = [float(np.divide(q, a)), float(np.divide(c, q))]
-    return [root for root in roots if np.isfinite(root)]
 
 
 def queries_at(at: Ints, query: Ints, n: int) -> Ints:

@@ -1,7 +1,7 @@
 """Does the rank of a group among its placebos hold its level, and are placebos rejected too often?
 
     [MPC_LAB_DATA=folder] python tests/benchmarks/placebo.py [--repetitions 1000]
-                                                          [--permutations 99] [--draws 2000]
+                                                          [--permutations 39] [--draws 2000]
 
 First, logs of a shared catalogue without any gap: how often the group's own p-value among its
 placebos is at most 5 %, by item as `audit.balance` does and by row, in three designs. Then, where
@@ -121,7 +121,7 @@ def main() -> int:
     """Run the simulations, print the tables, return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=1000)
-    parser.add_argument("--permutations", type=int, default=99)
+    parser.add_argument("--permutations", type=int, default=39)
     parser.add_argument("--draws", type=int, default=2000)
     options = parser.parse_args()
     holds = levels(options.repetitions, options.permutations)

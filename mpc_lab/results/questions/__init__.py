@@ -562,8 +562,9 @@ class Questions(AuditBase):
             Over ``position`` the gap with its inference, clustered as the audit is, and adjusted by
             Holm over the positions of all groups (``p_adjusted``, ``ci_low_adjusted``,
             ``ci_high_adjusted``, ``ci_cut``); ``weighted_estimate`` and its interval;
-            ``gamma_flip``, the γ nearest 0 at which the verdict flips if the outcome of the lower
-            of two items is multiplied by 1 + γ, to undo what its position cost it (NaN: none).
+            ``gamma_flip``, the γ in (−1, 4] nearest 0 at which the verdict is another one if the
+            outcome of the lower of two items is multiplied by 1 + γ, to undo what its position
+            cost it, in the pairs of all groups (NaN: it never flips).
 
         Examples
         --------

@@ -20,8 +20,10 @@ from mpc_lab.results.base import (
     settings,
 )
 from mpc_lab.results.schema import text
+from mpc_lab.vocabulary import verdict_modes
 
 if TYPE_CHECKING:
+    from mpc_lab.inference.position_effect import Sensitivity
     from mpc_lab.inference.slices import ByPosition
 
 _ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
@@ -91,6 +93,7 @@ def by_position(
 ) -> xr.Dataset:
     """Return the gap by position; see :meth:`mpc_lab.Audit.by_position`."""
     from mpc_lab.inference import slices
+    from mpc_lab.inference.position_effect import gamma_flip, position_sensitivity
     from mpc_lab.objective.ndcg import position_weights
 
     cluster, level, _ = inference_options(audit)
@@ -103,25 +106,30 @@ def by_position(
 
     terms = terms_of(settings(audit))
 
-    def pairs_of(name: str) -> slices.PairTable:
+    def pairs_of(name: str, mode: str) -> slices.PairTable:
         own = headline_epsilon(audit, name, scoring_rule) if epsilon is None else used
         scores = rule_scores(audit, name, scoring_rule, pairing_mode)
         # Without a threshold there is no pair.
         reach = np.nan_to_num(own, nan=-1.0)
-        return slices.pair_table(
-            ranking, name, reach, scores=scores, mode=pairing_mode, terms=terms
-        )
+        return slices.pair_table(ranking, name, reach, scores=scores, mode=mode, terms=terms)
 
-    pairs = pairs_of(group)
-    worth = position_weights(weights, int(pairs.position.max(initial=1)))
     how: dict[str, Any] = {"cluster": cluster, "level": level}
-    every = {
-        name: slices.by_position(pairs if name == group else pairs_of(name), **how)
-        for name in audit.groups
-    }
+    rests_on = verdict_modes(pairing_mode)
+    every: dict[str, ByPosition] = {}
+    moved: dict[str, list[Sensitivity]] = {mode: [] for mode in rests_on}
+    # One table of pairs at a time: those of all groups together may be large.
+    for name in audit.groups:
+        for mode in dict.fromkeys((pairing_mode, *rests_on)):
+            table = pairs_of(name, mode)
+            if mode in moved:
+                moved[mode].append(position_sensitivity(table, cluster=cluster))
+            if mode == pairing_mode:
+                every[name] = slices.by_position(table, **how)
+                if name == group:
+                    pairs = table
     found = every[group]
+    worth = position_weights(weights, int(pairs.position.max(initial=1)))
     weighted = slices.position_weighted(pairs, weights=worth, **how)
-    moved = slices.position_sensitivity(pairs, **how)
     numbers = {name: getattr(found.estimates, name) for name in _NUMBERS}
     numbers |= {"n_pairs": found.n_pairs, "n_queries": found.n_queries}
     family, own = _family(every, group)
@@ -130,13 +138,27 @@ def by_position(
     for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
         variables[f"weighted_{name}"] = ((), float(getattr(weighted.estimates, name)))
     variables["positions_left_out"] = ((), weighted.n_left_out)
+    at = audit.groups.index(group)
+    sides = list(moved.values())
     # A share of an outcome says nothing of the sign of a difference.
     by_sign = terms.contrast == SIGN
-    variables["gamma_flip"] = ((), np.nan if by_sign else moved.flip)
-    variables["gamma_slope"] = ((), np.nan if by_sign else moved.slope)
+    flip = np.nan if by_sign else gamma_flip(sides, at, **_verdict_options(audit))
+    variables["gamma_flip"] = ((), flip)
+    variables["gamma_slope"] = ((), np.nan if by_sign else moved[pairing_mode][at].slope)
     attrs = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
     how_made = {"epsilon": used, **_attrs(family, cluster, level)}
     return xr.Dataset(variables, {"position": found.position}, {**attrs, **how_made})
+
+
+def _verdict_options(audit: AuditBase) -> dict[str, Any]:
+    """Return how the verdicts of an audit are made; Romano–Wolf's are taken by Holm at other γ."""
+    options = settings(audit)
+    method = str(options["adjust"])
+    return {
+        "method": "holm" if method == "romano_wolf" else method,
+        "level": float(options["level"]),
+        "tolerance": options.get("tolerance"),
+    }
 
 
 def _family(every: Mapping[str, ByPosition], group: str) -> tuple[dict[str, Any], slice]:
