@@ -56,7 +56,7 @@ class InMemory(OpenLog):
 
     def with_cap(self, cap: float | None) -> OpenLog:
         """Return the log with outcomes above a cap set to it."""
-        return InMemory(cap_outcomes(self.ranking, cap))
+        return InMemory(cap_outcomes(self.ranking, cap), self.origin)
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:

@@ -291,6 +291,8 @@ def _command(
 
 
 def _words(name: str, value: Any) -> Iterable[str]:
+    if value is True:
+        return [f"--{name.replace('_', '-')}"]
     several = value if isinstance(value, list) else [value]
     return [f"--{name.replace('_', '-')}={one}" for one in several]
 

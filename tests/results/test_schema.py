@@ -16,6 +16,7 @@ SHAPE = (2, 1, 1)
 LABELS = (("1", "2"), ("baseline",), ("matched",))
 OPTIONAL = {
     "exploratory",
+    "heavy_share",
     "underpowered",
     *(f"bootstrap_{end}" for end in ("low", "high", "t_low", "t_high")),
     "mde",

@@ -209,3 +209,14 @@ def test_repeated_looks_bet_on_the_pairs_of_the_headline(ranking, terms):
     np.testing.assert_allclose(found.estimate, audit.headline.estimate, rtol=1e-12)
     width = json.loads(found.attrs["bounds"])
     assert width == ([0.0, 1.0] if terms.get("contrast") == "sign" else [0.0, 4.0])
+
+
+def test_a_recipe_makes_the_same_numbers(tmp_path):
+    path = tmp_path / "log.csv"
+    random_log(3).to_csv(path, index=False)
+    columns = {**COLUMNS, "group": BOOLEANS, "ascending": True, "outcome_name": "clicks"}
+    audit = mpc.audit(path, **columns, progress=False, **TERMS)
+    again: dict[str, object] = {}
+    exec(audit.recipe().call, again)
+    assert_agree(audit, again["audit"])
+    assert "--ascending --outcome-name=clicks" in audit.recipe().command

@@ -8,31 +8,26 @@ labelled answer; what computes on plain arrays is in ``pairing`` to ``comparator
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
 
-from mpc_lab.results.base import AuditBase
 from mpc_lab.results.questions import balance as _balance
-from mpc_lab.results.questions import boosts as _boosts
 from mpc_lab.results.questions import bootstrap as _bootstrap
 from mpc_lab.results.questions import certificate as _certificate
 from mpc_lab.results.questions import closeness as _closeness
 from mpc_lab.results.questions import compare as _compare
 from mpc_lab.results.questions import limit as _limit
-from mpc_lab.results.questions import objective as _objective
 from mpc_lab.results.questions import pairs as _pairs
 from mpc_lab.results.questions import power as _power
 from mpc_lab.results.questions import sequence as _sequence
 from mpc_lab.results.questions import slices as _slices
-from mpc_lab.results.questions.boosts import FairBoost
+from mpc_lab.results.questions.acting import BoostQuestions
 from mpc_lab.results.questions.certificate import Certificate
 
 
-class Questions(AuditBase):
+class Questions(BoostQuestions):
     """The questions of an audit; see :class:`mpc_lab.Audit`."""
 
     def pairs(
@@ -377,76 +372,6 @@ class Questions(AuditBase):
         (True, 'betting')
         """
         return _sequence.confidence_sequence(self, planned, asymptotic)
-
-    @cached_property
-    def objective(self) -> xr.Dataset:
-        """What the lists are worth: dims (group, scoring_rule), made when first asked for.
-
-        ``dcg`` and ``ndcg`` with ``_std_error``, and ``dcg_change``, ``ndcg_change`` against the
-        logged scores, paired query by query, with ``_low`` and ``_high``.
-        """
-        saved = self._saved.get("objective")
-        return _objective.objective(self) if saved is None else saved
-
-    def boost_curve(
-        self, group: str, alphas: ArrayLike | None = None, epsilon: float | None = None
-    ) -> xr.Dataset:
-        """Follow a group's gap and the objective along boosts of its scores.
-
-        Parameters
-        ----------
-        group : str
-            The group whose scores are boosted.
-        alphas : array, optional
-            The boosts; by default 201 steps over ± the standard deviation of all scores.
-        epsilon : float, optional
-            The threshold, the same for every boost; by default the baseline's own.
-
-        Returns
-        -------
-        xarray.Dataset
-            Over ``alpha``: the gap with its inference, ``dcg`` and ``ndcg`` with their changes
-            against no boost, and the ``share_changed`` of list positions.
-
-        Examples
-        --------
-        >>> import mpc_lab as mpc
-        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
-        >>> audit.boost_curve("1", alphas=[0, 0.05]).estimate.values.round(3)
-        array([0.013, 0.049])
-        """
-        return _boosts.boost_curve(self, group, alphas, epsilon)
-
-    def fair_boost(self, group: str, epsilon: float | None = None) -> FairBoost:
-        r"""Find the boost α* that closes a group's gap, and what it costs.
-
-        :math:`\mathrm{MPC}(\alpha)` is the mean difference over cross-group pairs with
-        :math:`\alpha \le s_j - s_i \le \alpha + \varepsilon`; α* is its crossing from + to −
-        nearest 0. It is chosen, with its confidence set, on one half of the queries and measured
-        on the other.
-
-        Parameters
-        ----------
-        group : str
-            The group whose scores are boosted.
-        epsilon : float, optional
-            The threshold; by default the baseline's own.
-
-        Returns
-        -------
-        FairBoost
-            ``alpha`` with its ``confidence_set``, the ``curve`` it was read from, and what was
-            measured on the ``held_out`` queries; it prints a sentence that says so.
-
-        Examples
-        --------
-        >>> import mpc_lab as mpc
-        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
-        >>> found = audit.fair_boost("1", epsilon=0.05)
-        >>> found.settled
-        False
-        """
-        return _boosts.fair_boost(self, group, epsilon)
 
     def compare(self, groups: Sequence[str] | None = None, k: int = 10) -> xr.Dataset:
         """Set MPC beside the rival measures on the same log, and say why they disagree.
