@@ -27,7 +27,7 @@ FORMULAS = {
     ],
     "effective": [r"G = \frac{\left( \sum\limits_k c_k \right)^2}{\sum\limits_k c_k^2}"],
     "interval": [r"\theta \;\pm\; t_{1 - a / 2m,\, G - 1} \sqrt{V \cdot \frac{G}{G - 1}}"],
-    "mde": [r"\text{MDE} = (t_{1 - a / 2} + t_\text{power}) \cdot \text{SE}"],
+    "mde": [r"\text{MDE} = (t_{1 - a / 2} + t_p) \cdot \text{SE}"],
     "limit": [
         r"\min\limits_\beta \sum_{\Delta \le h} \left( 1 - \frac{\Delta}{h} \right)"
         r" \left( d - \beta_0 - \beta_1 \Delta - \beta_2 \Delta^2 \right)^2"

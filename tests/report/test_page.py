@@ -75,10 +75,10 @@ def test_the_finding_is_that_of_the_summary(sections):
     assert "Group '1' is undervalued: `" in sections["finding"]
 
 
-def test_the_table_has_each_group_with_its_adjusted_interval(audit, sections):
+def test_the_table_has_each_group_with_its_bracket(audit, sections):
     cell = audit.headline.sel(group="1").squeeze()
-    assert "Adjusted 95\u00a0% interval" in sections["verdicts"]
-    low, high = (f"{float(cell[f'ci_{end}_adjusted']):.3f}" for end in ("low", "high"))
+    assert "Adjusted 95\u00a0% bracket" in sections["verdicts"]
+    low, high = (f"{float(cell[f'bracket_{end}']):.3f}" for end in ("low", "high"))
     assert f"{low} to {high}" in sections["verdicts"].replace("−", "-")
     assert f"{int(cell.n_pairs):,}" in sections["verdicts"]
 
@@ -100,7 +100,7 @@ def test_the_rest_is_what_the_audit_says(audit, sections):
 
 def test_no_setting_is_shown_as_the_code_it_is_kept_in(hostile_text):
     shown = hostile_text[hostile_text.index("Other attributes") :].split("</section>")[0]
-    assert "groups × scoring rules of one pairing mode" in shown
+    assert "groups of one scoring rule and one pairing mode" in shown
     assert "\\u00d7" not in shown
     assert "\\u001b" not in shown
 

@@ -135,6 +135,12 @@ def _further() -> str:
             ]
         )
         + _formula("mde")
+        + paragraphs(
+            [
+                "p is the power; where a verdict rests on a bracket, the square root of the power, "
+                "and SE is the larger of the standard errors of its two sides."
+            ]
+        )
     )
 
 
