@@ -91,6 +91,24 @@ def test_the_gate_answers_on_a_log_whose_gap_is_known(folder, capsys, options, c
     assert says in capsys.readouterr().out
 
 
+def test_the_gate_goes_by_the_rule_that_is_named(folder, tmp_path, capsys):
+    gate = [
+        *NAMED,
+        "--quiet",
+        "--gate",
+        "--rules",
+        "baseline,demoted",
+        "--json",
+        tmp_path / "a.json",
+    ]
+    assert run(folder / "log.csv", *gate, "--gate-rule", "demoted") == 1
+    assert "found a gap: '1', under rule 'demoted'" in capsys.readouterr().out
+    found = json.loads((tmp_path / "a.json").read_text("utf-8"))["gate"]
+    assert (found["scoring_rule"], found["failed"]) == ("demoted", ["1"])
+    assert run(folder / "log.csv", *NAMED, "--gate-rule", "demoted") == 3
+    assert "--gate-rule says how the gate decides: add --gate." in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory):
     """A log with a gap at one look, which is none to intervals that hold at every look."""

@@ -13,7 +13,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.cells import curve_frame, find_cell, of_rule
 from mpc_lab.charts.export import chart
 from mpc_lab.errors import check_number
-from mpc_lab.results.base import settings
+from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import entry, number, percent, quoted
 from mpc_lab.vocabulary import verdict_modes
@@ -60,8 +60,13 @@ def power(
     sides = len(verdict_modes(pairing_mode))
     how: dict[str, Any] = {"level": level, "power": power, "sides": sides}
     curve["mde"] = mde(curve["std_error"].to_numpy(), curve["dof"].to_numpy(), **how)
-    own = audit.headline.sel(group=group, scoring_rule=scoring_rule, pairing_mode=pairing_mode)
-    least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), **how))
+    here = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
+    own = audit.headline.sel(here)
+    if has_sums(audit):
+        # With the standard error of the weaker side of a bracket.
+        least = float(audit.power(power=power)["mde"].sel(here))
+    else:
+        least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), **how))
     known = curve[(curve["pairs"] > 0) & np.isfinite(curve["mde"])]
     known = known.drop_duplicates("pairs")
     lines = [
