@@ -65,6 +65,15 @@ def test_calibration_shrinks_most_gaps_and_does_not_remove_them(gaps):
     assert (gaps["calibrated"].abs() > 0.1).any()
 
 
+def test_other_rules_change_no_verdict_at_baseline(audit):
+    alone = mpc.audit(
+        audit.ranking, threshold=mpc.Quantile(0.01), cluster="query", progress=False
+    ).headline
+    among = audit.headline.sel(scoring_rule=["baseline"])
+    assert among["verdict"].equals(alone["verdict"])
+    assert among["bracket_p_adjusted"].equals(alone["bracket_p_adjusted"])
+
+
 def test_the_page_that_compares_us_with_the_paper_shows_what_a_run_gives(data_folder):
     script = Path(__file__).parent / "benchmarks" / "paper.py"
     found = importlib.util.spec_from_file_location("benchmark_paper", script)

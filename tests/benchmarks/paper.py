@@ -65,21 +65,21 @@ def _beside(audit: mpc.Audit) -> str:
 def _genres(audit: mpc.Audit) -> str:
     cells = audit.headline.sel(pairing_mode="matched")
     near = audit.headline.sel(pairing_mode="adjacent", scoring_rule="baseline")
-    head = ("genre", "verdict at baseline", *RULES, "adjacent", "95 % interval", "adjusted")
+    head = ("genre", "verdict at baseline", *RULES, "adjacent", "95 % interval", "bracket")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for genre in audit.groups:
         own = cells.sel(group=genre, scoring_rule="baseline")
         row = [genre, own["verdict"].item()]
         row += [_sign(cells["estimate"].sel(group=genre, scoring_rule=rule)) for rule in RULES]
         row += [_sign(near["estimate"].sel(group=genre)), _interval(own)]
-        row += [_interval(own, "_adjusted")]
+        row += [_interval(own, "bracket")]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
-def _interval(cell: xr.Dataset, kind: str = "") -> str:
+def _interval(cell: xr.Dataset, kind: str = "ci") -> str:
     # No line break inside it.
-    return f"{_sign(cell[f'ci_low{kind}'])}\u00a0to\u00a0{_sign(cell[f'ci_high{kind}'])}"
+    return f"{_sign(cell[f'{kind}_low'])}\u00a0to\u00a0{_sign(cell[f'{kind}_high'])}"
 
 
 def _sign(number: float | xr.DataArray) -> str:

@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_curve_at_the_threshold(audit):
     point = audit.curve.sel(group="1", epsilon=at, scoring_rule="baseline", pairing_mode="matched")
     numbers = dict(explorer._numbers(explorer.selection))
     assert numbers["Pairs"] == f"{int(point['n_pairs']):,}"
-    found = mde(point["std_error"].values, point["dof"].values)
+    found = mde(point["std_error"].values, point["dof"].values, sides=2)
     assert numbers["Detectable gap (80 % power)"] == f"±{float(found):.4f}"
     assert explorer.selection.identical(point)
 
