@@ -20,7 +20,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Bootstrap intervals of cells; NaN where a cell has fewer than 2 clusters.
+    """Bootstrap intervals of cells; NaN where a cell has fewer than 3 effective clusters.
 
     Attributes
     ----------

@@ -298,10 +298,10 @@ def test_units_across_segments_keep_the_size_of_the_test():
 
 
 def test_a_segment_that_is_not_estimable_is_named():
-    log = {"q": [1, 1, 2, 2, 3, 3], "s": [1.0] * 6, "y": [1, 0, 2, 0, 1, 1]}
-    log |= {"g": [True, False] * 3, "seg": ["a", "a", "a", "a", "b", "b"]}
+    log = {"q": [1, 1, 2, 2, 3, 3, 4, 4], "s": [1.0] * 8, "y": [1, 0, 2, 0, 3, 1, 1, 1]}
+    log |= {"g": [True, False] * 4, "seg": ["a"] * 6 + ["b", "b"]}
     names = {"query": "q", "score": "s", "outcome": "y", "group": ["g"], "segment": "seg"}
     found = by_segment(mpc.Ranking(log, **names), "g", 0.0)
     assert found.left_out == ("b",)
     assert math.isnan(found.p_value)
-    assert found.n_queries.tolist() == [2, 1]
+    assert found.n_queries.tolist() == [3, 1]

@@ -101,7 +101,8 @@ def test_queries_without_gain_and_of_one_item_are_counted():
 
 
 def test_negative_outcomes_have_dcg_but_no_ndcg():
-    ranking = boolean_ranking([1, 2, 1, 2], [-1, 2, 3, 4], [1, 1, 2, 2], g=[True] * 4)
+    log = ([1, 2] * 3, [-1, 2, 3, 4, 5, 4], [1, 1, 2, 2, 3, 3])
+    ranking = boolean_ranking(*log, g=[True] * 6)
     mean = mean_objective(query_objective(ranking), ranking)
     assert mean["dcg"].estimable
     assert not mean["ndcg"].estimable
@@ -159,7 +160,7 @@ def test_one_query_alone_has_a_mean_but_no_interval():
     mean = mean_objective(query_objective(ranking), ranking)["ndcg"]
     assert mean.estimate == pytest.approx(1 / math.log2(3))
     assert np.isnan(mean.ci_low)
-    assert mean.reason == "effective clusters below 2"
+    assert mean.reason == "effective clusters below 3"
 
 
 @pytest.mark.parametrize(
