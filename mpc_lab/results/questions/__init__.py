@@ -529,6 +529,6 @@ class Questions(BoostQuestions):
         >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
         >>> found = audit.power(effect=0.05).sel(group="1")
         >>> round(found.mde.item(), 2), round(found.queries_needed.item(), -3)
-        (0.13, 13000.0)
+        (0.15, 18000.0)
         """
         return _power.power(self, effect, power)
