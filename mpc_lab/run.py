@@ -26,12 +26,14 @@ from mpc_lab.pairing.measure import (
     Headline,
     choose_thresholds,
     covariances,
+    goes_by_place,
     has_ties,
     insert_thresholds,
     measure,
     measure_cross,
     measure_items,
 )
+from mpc_lab.pairing.measure_sides import TwoSides, compare_on_curve, compare_sides
 from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.terms import PERCENTILE, SIGN
 from mpc_lab.pairing.thresholds import (
@@ -45,9 +47,9 @@ from mpc_lab.pairing.thresholds import (
 from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
-from mpc_lab.results.assemble import infer
 from mpc_lab.results.plan import Plan, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
+from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline, Column, Custom, Rule
 from mpc_lab.vocabulary import MATCHED, VARIANCES, Flags, Floats, Ints
 
@@ -115,10 +117,13 @@ def audit(
         ``mpc.Boosted(α)``, ``mpc.Demoted(α)``. ``"calibrated"``: isotonic regression of the outcome
         on the score, inside and outside the group. ``mpc.Column("name")``: another column. Or a
         function (ranking, group) -> scores.
-    pairing_modes : list of {"matched", "mirrored", "adjacent"}, optional
-        By default ``matched``; for a log without scores ``adjacent``, at a distance of 1 place.
+    pairing_modes : list of {"matched", "mirrored", "adjacent", "symmetric"}, optional
         ``matched``: the item of the group is tied with or just below the other. ``mirrored``: tied
-        with or just above. ``adjacent``: neighbours in the ranked list.
+        with or just above. ``adjacent``: neighbours in the ranked list. ``symmetric``: the mean of
+        the pairs with the item of the group below and of those with it above, compared at the same
+        places where the log has positions. By default ``matched``; where the log has positions
+        ``symmetric`` and ``matched``, because outcomes such as clicks depend on the place; for a
+        log without scores ``adjacent``, at a distance of 1 place. The first one leads.
     threshold : Quantile, Smallest, Powered or float
         The largest distance between the scores of a pair in the headline, by default the first
         percentile of the distances of each group.
@@ -265,6 +270,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)
     ]
     own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
+    sides = _compare_sides(plan, source, own)
+    own = [found.own for found in sides] if sides else own
     if _items(plan):
         own = [measure_items(source, *cells) for cells in zip(rules, own, strict=True)]
     later = _Later(plan, log, moments, grid, [here for _, here, _ in layouts])
@@ -284,6 +291,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             correlations=together,
             heavy_share=np.stack(heavy),
             underpowered=np.stack(flags) if flags else None,
+            sides=sides,
         ),
         later.curve,
         lambda: assemble.moments(
@@ -293,6 +301,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             np.stack([headline.all_pairs for headline, _ in chosen]),
             together,
             capped(),
+            own,
         ),
         assemble.attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))},
@@ -342,6 +351,20 @@ def _capped_sums(
     return later
 
 
+def _compare_sides(plan: Plan, source: Source, own: list[Moments]) -> list[TwoSides]:
+    """Compare both sides of a tie under each rule, where the log or a mode asks for it."""
+    two_sided = any(mode.two_sided for mode in plan.swept_modes)
+    if not two_sided and not goes_by_place(source):
+        return []
+    found = []
+    for rule, part in zip(plan.scoring_rules, own, strict=True):
+        compared = compare_sides(source, rule, part)
+        if _items(plan):
+            compared = replace(compared, place=measure_items(source, rule, compared.place))
+        found.append(compared)
+    return found
+
+
 def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:
     """Read the rows of a log that was walked, with the columns that its rules name."""
     extra = [rule.name for rule in plan.scoring_rules if isinstance(rule, Column)]
@@ -378,8 +401,21 @@ class _Later:
     def curve_part(self, group: str, rule: str) -> xr.Dataset:
         """Return the curves of one group under one rule, with no work for the others."""
         if (group, rule) not in self._parts:
-            self._parts[group, rule] = self._only(group, rule).curve()
+            self._parts[group, rule] = self._only(group, rule)._second_pass().curve()
         return self._parts[group, rule]
+
+    def _second_pass(self) -> _Later:
+        """Compare both sides inside cells of places at every threshold: of one cell alone."""
+        swept = self._swept[0]
+        if swept.cells is None:
+            return self
+        rule, (part,), (together,) = self._plan.scoring_rules[0], self.moments, self.cross(0)
+        with self._log.source(self._plan, None) as source:
+            found, moving = compare_on_curve(source, rule, swept, part, items=_items(self._plan))
+        groups, sums = together
+        self._moments = [found]
+        self._cross[0] = [(groups, replace(sums, joined=moving[None]))]
+        return self
 
     def _only(self, group: str, rule: str) -> _Later:
         at, number = self._plan.groups.index(group), self._plan.rule_labels.index(rule)

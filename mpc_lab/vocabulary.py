@@ -42,6 +42,8 @@ class Side:
         Whether a pair at that end counts. A tie is a pair where the interval holds 0.
     neighbours : bool
         Whether i and j have to be neighbours in the ranked list.
+    tie_weight : float
+        What a tied pair counts; below 1 where it is on two sides of one mode.
     """
 
     low: float
@@ -49,6 +51,7 @@ class Side:
     low_closed: bool = True
     high_closed: bool = True
     neighbours: bool = False
+    tie_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if not -np.inf < self.low <= 0 <= self.high < np.inf:
@@ -91,6 +94,9 @@ class Side:
         return up, down, np.minimum(up, down)
 
 
+_ENDS = ((min, "low"), (max, "high"))
+
+
 @dataclass(frozen=True)
 class Mode:
     """A pairing mode: which pairs it keeps, and all that is said and drawn of it.
@@ -99,6 +105,7 @@ class Mode:
     ----------
     name : str
     sides : tuple of Side
+        One; or two, and the estimate is the mean of what each of them gives.
     bracket : str
         The mode whose interval a verdict rests on too: the hull of both must leave out 0, or lie
         inside the tolerance. By default none, and the verdict rests on the own interval.
@@ -112,6 +119,8 @@ class Mode:
         Which pairs it keeps, in the method section of a report.
     label : str
         Its name in the legend of a chart.
+    made_of : tuple of str
+        The modes that are its two sides with ties in full.
     """
 
     name: str
@@ -122,17 +131,26 @@ class Mode:
     those: str = ""
     method: str = ""
     label: str = ""
+    made_of: tuple[str, ...] = ()
 
     @property
     def side(self) -> Side:
-        """The side of a mode that has one."""
-        (only,) = self.sides
-        return only
+        """The side that holds all of its pairs, each once: its only one, or all of them joined."""
+        first = self.sides[0]
+        if len(self.sides) == 1:
+            return first
+        low, high = (pick(getattr(side, end) for side in self.sides) for pick, end in _ENDS)
+        return Side(low, high, neighbours=first.neighbours)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether its estimate is the mean of two sides of a tie."""
+        return len(self.sides) > 1
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The other modes that its verdict needs."""
-        return tuple(name for name in (self.bracket, self.judged_by) if name)
+        """The other modes that its estimate or its verdict needs."""
+        return tuple(name for name in (self.bracket, self.judged_by, *self.made_of) if name)
 
 
 MATCHED = Mode(
@@ -161,8 +179,20 @@ ADJACENT = Mode(
     method="neighbours in the ranked list, at most ε apart",
     label="adjacent (neighbours in the list)",
 )
+SYMMETRIC = Mode(
+    "symmetric",
+    (Side(0.0, 1.0, tie_weight=0.5), Side(-1.0, 0.0, tie_weight=0.5)),
+    against="the items ranked just above and just below them",
+    those="those ranked just above and just below them",
+    method="scored at most ε above or below the other, and the mean is taken of the pairs with the "
+    "group's item lower and of those with it higher",
+    label="symmetric (both sides of a tie)",
+    made_of=("matched", "mirrored"),
+)
+# The pairs that are on both sides of a tie.
+TIES = Side(0.0, 0.0)
 # In the order in which they are swept, stored and read.
-MODES = {mode.name: mode for mode in (MATCHED, MIRRORED, ADJACENT)}
+MODES = {mode.name: mode for mode in (MATCHED, MIRRORED, ADJACENT, SYMMETRIC)}
 
 
 def register_mode(mode: Mode) -> Mode:
@@ -196,6 +226,11 @@ def verdict_modes(name: str) -> tuple[str, ...]:
     """
     judge = MODES[MODES[name].judged_by or name]
     return (judge.name, judge.bracket) if judge.bracket else (judge.name,)
+
+
+def default_modes(has_positions: bool) -> tuple[str, ...]:
+    """Return the modes of an audit that names none: both sides first where places are known."""
+    return (SYMMETRIC.name, MATCHED.name) if has_positions else (MATCHED.name,)
 
 
 def swept_modes(asked: Iterable[str]) -> tuple[Mode, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import shtab
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.vocabulary import MODES, ROLES, public_variances
+from mpc_lab.vocabulary import MODES, ROLES, default_modes, public_variances
 
 FILE = {"csv", "json", "card", "report", "save", "config"}
 
@@ -140,7 +140,14 @@ OPTIONS = (
         "column:NAME (baseline)",
         "RULE,…",
     ),
-    Option("modes", "texts", COMPARED, f"pairing modes: {', '.join(MODES)} (matched)", "MODE,…"),
+    Option(
+        "modes",
+        "texts",
+        COMPARED,
+        f"pairing modes: {', '.join(MODES)} (matched; where --position is given, "
+        f"{','.join(default_modes(True))})",
+        "MODE,…",
+    ),
     Option(
         "threshold",
         "threshold",

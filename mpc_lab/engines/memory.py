@@ -13,7 +13,8 @@ import numpy as np
 
 from mpc_lab.engines import OpenLog
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.items import ItemSums, sum_items
+from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
 from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms, only_against

@@ -24,7 +24,7 @@ from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule
 from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
-    from mpc_lab.pairing.items import ItemSums
+    from mpc_lab.pairing.clusters import ItemSums
     from mpc_lab.pairing.moments import Moments
     from mpc_lab.pairing.walk import Logs
     from mpc_lab.ranking import Known

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mpc_lab.errors import MpcError, check_whole
 from mpc_lab.inference.estimates import effective_clusters, enough_clusters, significance
+from mpc_lab.pairing.places import combine_cells
 from mpc_lab.vocabulary import Floats, Ints
 
 FEWEST_DRAWS = 19
@@ -91,6 +93,63 @@ def bootstrap(
         for start in range(0, cells, width)
     ]
     return Bootstrap(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def bootstrap_sides(
+    weight: csr_array,
+    total: csr_array,
+    *,
+    draws: int,
+    level: float = 0.95,
+    seed: int = 0,
+    fewest: float = 0.0,
+) -> Bootstrap:
+    """Resample clusters and recompute an estimate that is the mean of two sides.
+
+    As :func:`bootstrap` does, for one cell; both standard errors are from what each query adds to
+    the error of the estimate.
+
+    Parameters
+    ----------
+    weight, total : sparse array (cluster, part)
+        Weight c and sum D of d of each query (or unit) on either side, inside cells of places
+        where there are any: the cells below, then the cells above.
+    draws, level, seed
+        As of :func:`bootstrap`.
+    fewest : float
+        What a side of a cell must weigh to count.
+    """
+    check_whole("draws", draws, at_least=FEWEST_DRAWS, at_most=MOST_DRAWS)
+    a, clusters = significance(level), weight.shape[0]
+    everyone = np.ones(clusters)
+    theta, std_error = _of_draw(weight, total, everyone, fewest)
+    some = np.count_nonzero(np.diff(weight.indptr)) > 1
+    shift, ratio = np.full((draws, 1), np.nan), np.full((draws, 1), np.nan)
+    drawn = (row for block in _weights(clusters, draws, seed) for row in block)
+    for k, times in enumerate(drawn if some and np.isfinite(theta) else ()):
+        found, spread = _of_draw(weight, total, times, fewest)
+        shift[k] = found - theta
+        ratio[k] = (found - theta) / spread
+    low, high = _quantiles(shift, a)
+    ratio_low, ratio_high = _quantiles(ratio, a)
+    used = np.isfinite(ratio).sum(axis=0)
+    ends = (theta - ratio_high * std_error, theta - ratio_low * std_error)
+    return Bootstrap(theta + low, theta + high, *ends, used)
+
+
+def _of_draw(
+    weight: csr_array, total: csr_array, times: Floats, fewest: float
+) -> tuple[float, float]:
+    """Return the estimate and its standard error where each cluster is taken so many times."""
+    c, d = times @ weight, times @ total
+    found = combine_cells(c.reshape(2, -1), d.reshape(2, -1), fewest)
+    share = np.concatenate([found.share, found.share])
+    per_weight = 0.5 * share / np.where(share > 0, c, 1.0)
+    each = total @ per_weight - weight @ (per_weight * found.means.ravel())
+    variance = float(times @ each**2)
+    size = float(times @ (abs(total) @ per_weight) ** 2)
+    estimate = float(found.estimate)
+    return estimate, float(np.sqrt(variance)) if variance > _ROUNDING**2 * size else float("nan")
 
 
 def _cells(

@@ -23,6 +23,7 @@ from mpc_lab.inference.estimates import (
     estimate,
     t_interval,
 )
+from mpc_lab.inference.parts import join_parts
 from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
 
@@ -138,12 +139,26 @@ class PairCodes:
             "dyad_query": (items.dyad_query,),
         }
 
-    def sums(self, u: Floats) -> dict[str, Quadratic]:
-        """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair."""
+    def sums(self, u: Floats, weight: Floats | None = None) -> dict[str, Quadratic]:
+        """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair.
+
+        A pair counts its weight, by default 1; in ``"naive"`` every pair counts 1.
+        """
         u = np.asarray(u, dtype=np.float64)
         naive = Quadratic(np.array(float(len(u))), u.sum(), dot(u, u))
-        by_kind = {kind: _quadratic(u, *codes) for kind, codes in self.clusters().items()}
+        kinds = self.clusters().items()
+        by_kind = {kind: _quadratic(u, *codes, weight=weight) for kind, codes in kinds}
         return {"naive": naive, **by_kind}
+
+    def effective(self, weight: Floats) -> tuple[float, float]:
+        """Return the effective number of queries, and of items, of weighted pairs.
+
+        Of items, the fewer of those of the group and of the others; NaN without items.
+        """
+        items = self.items
+        sides = () if items is None else (items.inside, items.outside)
+        queries, *found = (effective(_totals(c, weight)) for c in (self.query, *sides))
+        return queries, min(found, default=_NAN)
 
 
 def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = None) -> PairCodes:
@@ -212,19 +227,78 @@ def estimate_listed(
     )
 
 
+def estimate_sides(
+    each: Floats,
+    weight: Floats,
+    center: float,
+    codes: PairCodes,
+    *,
+    cluster: str,
+    level: float = 0.95,
+) -> Estimates:
+    """Return an estimate that is a sum of two sides, given what each pair adds to its error.
+
+    Parameters
+    ----------
+    each : array (side, pair)
+        What a pair adds to the error of the estimate, on either side; 0 where it is not on it.
+    weight : array (side, pair)
+        What it counts on either side.
+    center : float
+        The estimate.
+    codes : PairCodes
+    cluster, level
+        As of `estimate_listed`.
+
+    Returns
+    -------
+    Estimates
+        Of 0-dimensional arrays. Its degrees of freedom are those of an estimate made of parts.
+    """
+    pairs, n_pairs = np.array(codes.pairs), codes.pairs
+    whole = weight.sum(axis=1, keepdims=True)
+    if n_pairs == 0 or not (whole > 0).all():
+        return estimate_listed(np.empty(0), np.nan, codes.take(slice(0)), cluster=cluster)
+    stacked = 0.5 * n_pairs * (weight / whole).sum(axis=0)
+    variance = np.array([dot(*[_totals(codes.query, side)] * 2) for side in each])
+    queries, items = np.array([codes.effective(side) for side in weight]).T
+    most = {"queries": join_parts(variance, queries)}
+    of_items = None
+    if codes.items is not None:
+        most |= {"items": join_parts(variance, items)}
+        most |= {"fewest": join_parts(variance, np.minimum(queries, items))}
+        of_items = np.array(codes.effective(stacked)[1])
+    return estimate(
+        pairs,
+        center,
+        codes.sums(n_pairs * each.sum(axis=0), stacked),
+        clusters=np.array(codes.queries),
+        cluster=cluster,
+        level=level,
+        item_effective=of_items,
+        shared_items=codes.shares_items,
+        most_effective=most,
+    )
+
+
 def dot(one: Floats, other: Floats) -> Floats:
     """Return Σ one·other on one thread: for so little work, BLAS spends its time waking others."""
     return np.asarray(np.einsum("p,p->", one, other))
 
 
-def _quadratic(u: Floats, *codes: Ints) -> Quadratic:
+def _quadratic(u: Floats, *codes: Ints, weight: Floats | None = None) -> Quadratic:
     """Add over clusters; a pair is in one cluster for each array of codes."""
     size = max((int(code.max(initial=-1)) for code in codes), default=-1) + 1
     count, total = np.zeros(size), np.zeros(size)
     for code in codes:
-        count += np.bincount(code, minlength=size)
+        count += np.bincount(code, weight, minlength=size)
         total += np.bincount(code, u, minlength=size)
     return Quadratic(dot(count, count), dot(count, total), dot(total, total))
+
+
+def _totals(code: Ints, values: Floats) -> Floats:
+    """Return the sum of the values of each cluster."""
+    return np.asarray(np.bincount(code, values), dtype=np.float64)
 
 
 def _squared_counts(code: Ints) -> Floats:

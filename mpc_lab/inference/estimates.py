@@ -209,6 +209,7 @@ def estimate(
     level: float = 0.95,
     item_effective: Floats | None = None,
     shared_items: Flags | bool = True,
+    most_effective: Mapping[str, Floats] | None = None,
 ) -> Estimates:
     r"""Estimate the mean gap of every cell from sums over clusters.
 
@@ -243,6 +244,9 @@ def estimate(
         Effective number of items, see `effective_items`; needed where `by` has item sums.
     shared_items : array of bool or bool
         Whether some item of the cell is in two queries.
+    most_effective : mapping of str to array, optional
+        Limits of G for "queries", "items" and the "fewest" of both, where an estimate is made of
+        parts: see `mpc_lab.inference.parts`.
 
     Returns
     -------
@@ -265,7 +269,9 @@ def estimate(
     center = np.broadcast_to(np.asarray(center, dtype=np.float64), pairs.shape)
     _check(cluster, by, item_effective)
     raw = raw_variances(pairs, center, by)
-    families = _families(pairs, by, raw, clusters, item_effective, shared_items)
+    families = _families(
+        pairs, by, raw, clusters, item_effective, shared_items, most_effective or {}
+    )
     used = families[cluster]
     estimable = used.estimable
     count = np.where(pairs > 0, pairs, np.nan)
@@ -306,7 +312,7 @@ def t_interval(
     return np.asarray(estimate - half), np.asarray(estimate + half), p_value, dof
 
 
-def effective_clusters(pairs: Ints, squared_counts: Floats) -> Floats:
+def effective_clusters(pairs: Ints | Floats, squared_counts: Floats) -> Floats:
     """Return G = (Σc)²/Σc², with `pairs` = Σc; NaN where there is no pair."""
     count = np.where(pairs > 0, pairs, np.nan)
     return np.asarray(count / (squared_counts / count))
@@ -351,6 +357,7 @@ def _families(
     clusters: Ints,
     item_effective: Floats | None,
     shared_items: Flags | bool,
+    most_effective: Mapping[str, Floats],
 ) -> dict[str, _Family]:
     queries = effective_clusters(pairs, by["query"].cc)
     effective = {"pairs": np.where(pairs > 0, pairs, np.nan), "queries": queries}
@@ -358,6 +365,9 @@ def _families(
         items = np.where(pairs > 0, item_effective, np.nan)
         fewest = np.where(shared_items, np.minimum(queries, items), queries)
         effective |= {"items": items, "fewest": fewest}
+    for name, limit in most_effective.items():
+        if name in effective:
+            effective[name] = np.minimum(effective[name], limit)
     families = {}
     for name in public_variances():
         record = VARIANCES[name]

@@ -338,7 +338,7 @@ def limit(
     distance, d = distance[:n_near], d[:n_near]
     weight = 1 - distance / bandwidth if bandwidth > 0 else np.ones(n_near)
     tie_weight = n_ties / float(weight.sum()) if n_near else float("nan")
-    why = _why_ties(distinct(distance), tie_weight)
+    why = why_ties(distinct(distance), tie_weight)
     found = None if why else _quadratic(distance, d, weight, codes, cluster, level)
     method = LOCAL_QUADRATIC
     if found is None:
@@ -375,7 +375,8 @@ def check_bandwidth(bandwidth: float) -> float:
     )
 
 
-def _why_ties(distances: int, tie_weight: float) -> str:
+def why_ties(distances: int, tie_weight: float) -> str:
+    """Return why there is no curve to be fitted, and ties have to do; else an empty text."""
     if distances < _FEWEST_DISTANCES:
         return f"only {distances} distinct distances inside the bandwidth"
     if tie_weight > _MOST_TIE_WEIGHT:

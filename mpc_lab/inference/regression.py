@@ -36,6 +36,62 @@ def fit(d: Floats, query_codes: Ints) -> Any:
     >>> result.model.exog_names
     ['MPC']
     """
+    _check(d, query_codes)
+    import pandas as pd
+    import statsmodels.api as sm
+
+    outcome = pd.Series(np.asarray(d, dtype=np.float64), name="d")
+    constant = pd.DataFrame({"MPC": np.ones(len(outcome))})
+    groups = np.asarray(query_codes)
+    return sm.OLS(outcome, constant).fit(cov_type="cluster", cov_kwds={"groups": groups})
+
+
+def fit_sides(d: Floats, direction: Floats, query_codes: Ints) -> Any:
+    """Regress the outcome differences of a cell of two sides on a constant and the side.
+
+    d_p = MPC ± place + u_p, + where the item of the group is the upper one; a tied pair is in
+    twice, with half its weight on either side. The constant is the mean of the two sides.
+
+    Parameters
+    ----------
+    d : array
+        Outcome differences, one for each pair.
+    direction : array
+        Above 0 where the item of the group is the lower one, below 0 where it is the upper one.
+    query_codes : array of int64
+        The query (or unit) of each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> result = fit_sides(np.array([1.0, 0.0, 2.0, 1.0]), np.array([1, -1, 1, -1]),
+    ...                    np.array([0, 1, 2, 3]))
+    >>> result.model.exog_names, round(float(result.params["MPC"]), 3)
+    (['MPC', 'place'], 1.0)
+    """
+    _check(d, query_codes)
+    import pandas as pd
+    import statsmodels.api as sm
+
+    tied = np.flatnonzero(direction == 0)
+    row = np.concatenate([np.arange(len(d)), tied])
+    above = np.where(direction > 0, -1.0, 1.0)
+    above = np.concatenate([above, np.full(len(tied), -1.0)])
+    if np.ptp(above) == 0:
+        raise MpcError(
+            "A regression of both sides needs pairs on each of them, but all "
+            f"{len(d):,} pairs are on one; choose a larger epsilon or another group."
+        )
+    outcome = pd.Series(np.asarray(d, dtype=np.float64)[row], name="d")
+    columns = pd.DataFrame({"MPC": np.ones(len(row)), "place": above})
+    weights = np.where(np.asarray(direction)[row] == 0, 0.5, 1.0)
+    groups = np.asarray(query_codes)[row]
+    model = sm.WLS(outcome, columns, weights=weights)
+    return model.fit(cov_type="cluster", cov_kwds={"groups": groups})
+
+
+def _check(d: Floats, query_codes: Ints) -> None:
+    """Refuse pairs that no regression can be made of."""
     counts = np.unique(query_codes, return_counts=True)[1].astype(np.float64)
     effective = effective_clusters(np.asarray(len(d)), np.asarray(counts @ counts))
     if not enough_clusters(effective):
@@ -48,10 +104,3 @@ def fit(d: Floats, query_codes: Ints) -> Any:
             f"A regression needs outcomes that differ, but all {len(d):,} pairs have the same "
             "difference; choose a larger epsilon or another group."
         )
-    import pandas as pd
-    import statsmodels.api as sm
-
-    outcome = pd.Series(np.asarray(d, dtype=np.float64), name="d")
-    constant = pd.DataFrame({"MPC": np.ones(len(outcome))})
-    groups = np.asarray(query_codes)
-    return sm.OLS(outcome, constant).fit(cov_type="cluster", cov_kwds={"groups": groups})

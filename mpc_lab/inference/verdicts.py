@@ -22,6 +22,11 @@ from mpc_lab.vocabulary import (
 COVERS_ZERO = "interval covers 0"
 BRACKET = "bracket"
 AGAINST = "scores run against outcomes"
+SHOWN_ORDER = "shown order"
+# Without so much overlap of the places that both sides were shown at, there is no direction; nor
+# where so many pairs were shown the other way round.
+LEAST_OVERLAP = 0.2
+MOST_SHOWN_ABOVE = 0.25
 
 
 @dataclass(frozen=True)

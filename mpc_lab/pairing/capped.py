@@ -111,6 +111,8 @@ def capped_totals(
             bit = np.uint64(1) << np.uint64(k % 64)
             member = np.asarray(log.masks[k // 64] & bit != 0)
             for m, mode in enumerate(modes):
+                if mode.two_sided:  # a mean of two means is no ratio of sums to bet on
+                    continue
                 limits = (float(epsilon[rule, group]), cap, seed)
                 c, d = capped_by_unit(log, member, mode.side, *limits)
                 total[rule, m, group] = [c.sum(), d.sum(), c @ c, c @ d, d @ d]

@@ -19,32 +19,39 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from mpc_lab.pairing.clusters import (
+    BETWEEN_FIRST,
+    BETWEEN_SQUARES,
+    N_BETWEEN,
+    PRODUCTS,
+    UNIT_PRODUCTS,
+    ItemSums,
+    book_clusters,
+    book_rows_of_entries,
+    book_single,
+    book_together,
+    hash_bits,
+    may_repeat,
+    sums_of_modes,
+)
 from mpc_lab.pairing.entries import (
     CC,
-    CU,
-    FIRST,
-    INSIDE,
     N_SUMS,
-    OUTSIDE,
     UNIT_CC,
-    UNIT_CU,
     UNIT_UU,
     UNSEEN,
     UU,
     Entries,
     GroupLog,
-    book_cluster,
-    close,
-    close_sides,
-    hold,
     join_entries,
     list_entries,
 )
-from mpc_lab.pairing.kernels import ONE, inlined, kernel, stable_order
+from mpc_lab.pairing.kernels import ONE
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.long_lists import LongLists, book_long_lists, find_long_lists
-from mpc_lab.pairing.modes import Layout
-from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.modes import Layout, SumRows, rows_of
+from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.sided import list_sided
 from mpc_lab.pairing.sweep import gather
 from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Mode
@@ -55,47 +62,6 @@ PAIRS_AT_ONCE = 1 << 22
 MOST_KEPT = 50_000_000
 # A table of all items, sides and bins is worth it where it has so many places for an entry.
 _PLACES_FOR_AN_ENTRY = 4
-_HASH = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number with its bits well mixed
-
-
-class ItemSums(NamedTuple):
-    """Sums of one group under one pairing mode, by threshold.
-
-    Attributes
-    ----------
-    items : int64 array (threshold,)
-        Items with a pair.
-    inside, outside : float64 arrays (threshold,)
-        Σc² over the items on the side of the group, and over those on the other side.
-    by : dict of Quadratic
-        ``"item"``, ``"dyad"``, and both inside a unit: ``"item_query"``, ``"dyad_query"``.
-    dyads_once : bool
-        Whether dyads that may occur again were taken as occurring once, in lists with too many
-        pairs to see which two items they are of.
-    """
-
-    items: Ints
-    inside: Floats
-    outside: Floats
-    by: dict[str, Quadratic]
-    dyads_once: bool = False
-
-
-def _cumulate(items: Floats, dyads: Floats) -> ItemSums:
-    items, dyads = np.cumsum(items, axis=0), np.cumsum(dyads, axis=0)
-    across, within = [CC, CU, UU], [UNIT_CC, UNIT_CU, UNIT_UU]
-    return ItemSums(
-        items=items[:, FIRST].astype(np.int64),
-        inside=items[:, INSIDE],
-        outside=items[:, OUTSIDE],
-        by={
-            "item": Quadratic(*items[:, across].T),
-            "item_query": Quadratic(*items[:, within].T),
-            "dyad": Quadratic(*dyads[:, across].T),
-            "dyad_query": Quadratic(*dyads[:, within].T),
-        },
-        dyads_once=bool(dyads[-1, UNSEEN] > 0),
-    )
 
 
 # ---- a log in memory
@@ -103,19 +69,34 @@ def _cumulate(items: Floats, dyads: Floats) -> ItemSums:
 
 def sum_items(log: Log, group: int, moments: Moments) -> list[ItemSums]:
     """Sum over the items and dyads of one group of a log, under each mode of moments."""
-    here = group_log(log, group, moments, group)
-    counts = moments.pairs[:, group, -1].tolist()
-    lists = find_long_lists(here, [mode.side for mode in moments.modes])
+    here, rows = group_log(log, group, moments, group), rows_in(moments)
+    pairs = moments.pairs[:, group, -1].tolist()
+    counts = rows.counts(pairs)
+    lists = find_long_lists(here, rows.sides)
+    unseen = lists.pairs if lists.recurring else [0] * len(counts)
+    if rows.twin:
+        lists = lists.keep_all(here)
     ordinary = [count - inside for count, inside in zip(counts, lists.pairs, strict=True)]
-    shares = -(-max(*ordinary, lists.recurring * len(here.edges), 1) // PAIRS_AT_ONCE)
-    sums = np.zeros((len(counts), 2, len(here.edges), N_SUMS))
+    most = max(*(ordinary if moments.table is None else pairs), 1)
+    shares = -(-max(most, lists.recurring * len(here.edges)) // PAIRS_AT_ONCE)
+    sums, between = _no_sums(moments, len(here.edges))
     for share in range(shares):
-        listed = _list_all(here, moments.modes, ordinary, lists, sums, share, shares)
-        for (of_items, of_dyads), (items, dyads) in zip(listed, sums, strict=True):
-            book_entries(of_items, of_dyads, items, dyads)
-    if lists.recurring:
-        sums[:, 1, 0, UNSEEN] = lists.pairs
-    return [_cumulate(items, dyads) for items, dyads in sums]
+        listed = _list_all(here, rows, ordinary, lists, sums, between, share, shares)
+        if moments.table is not None:
+            listed += list_sided(here, moments.table.of_groups(np.array([group])), share, shares)
+        book_rows_of_entries(listed, rows.twin, sums, between)
+    sums[: len(unseen), 1, 0, UNSEEN] = unseen
+    return sums_of_modes(rows, sums, between)
+
+
+def rows_in(moments: Moments) -> SumRows:
+    """Return the rows of sums of moments; sides that go by a table have rows of their own."""
+    rows = rows_of(moments.modes)
+    if moments.table is None:
+        return rows
+    alone = rows_of([mode for mode in moments.modes if not mode.two_sided]).sides
+    n = len(alone)
+    return SumRows(alone, rows.of_mode, (n, n + 1, n + 2))
 
 
 def group_log(log: Log, group: int, moments: Moments, row: int) -> GroupLog:
@@ -125,32 +106,27 @@ def group_log(log: Log, group: int, moments: Moments, row: int) -> GroupLog:
 
 def _list_all(
     group: GroupLog,
-    modes: Sequence[Mode],
+    rows: SumRows,
     ordinary: Sequence[int],
     lists: LongLists,
     sums: Floats,
+    between: Floats,
     share: int = 0,
     shares: int = 1,
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of ordinary lists, and add what long lists have; book what they close."""
-    sides = [mode.side for mode in modes]
-    listed = list_entries(group, sides, ordinary, lists.flags, share, shares)
-    for k, (side, in_long) in enumerate(zip(sides, lists.pairs, strict=True)):
+    listed = list_entries(group, rows.sides, ordinary, lists.flags, share, shares)
+    for k, (side, in_long) in enumerate(zip(rows.sides, lists.pairs, strict=True)):
         if in_long:
             items, dyads = sums[k]
+            before = dyads[:, CC : UU + 1].copy()
             more = book_long_lists(group, side, lists, items, dyads, share, shares)
             listed[k] = (join_entries(listed[k][0], more), listed[k][1])
+            if rows.twin and k == rows.twin[2]:
+                # A dyad that is taken as occurring once is in two rows only where it is tied.
+                alone = (dyads[:, CC : UU + 1] - before)[:, [0, 1, 1, 2]]
+                between[1, :, PRODUCTS:BETWEEN_SQUARES] += np.tile(alone, 6)
     return listed
-
-
-def book_entries(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
-    """Add to float64 arrays (bin, sum) what items, and what dyads, change in each bin."""
-    _book_clusters(*of_items.take(stable_order(of_items.key)), items)
-    # Most dyads occur once: only those that may occur again are worth sorting.
-    again = _may_repeat(of_dyads.key, _hash_bits(len(of_dyads.key)))
-    _book_single(*of_dyads[2:], again, dyads)
-    few = of_dyads.take(again)
-    _book_clusters(*few.take(stable_order(few.key)), dyads)
 
 
 # ---- rows that leave their log
@@ -211,7 +187,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 
 
 def rows_of_group(log: Log, group: int, moments: Moments, row: int) -> list[tuple[Rows, Rows]]:
-    """Return the rows of items and those of dyads of one group, for each mode of moments.
+    """Return the rows of items and those of dyads of one group, for each row of sums.
 
     Parameters
     ----------
@@ -222,35 +198,82 @@ def rows_of_group(log: Log, group: int, moments: Moments, row: int) -> list[tupl
     row : int
         Where it stands in the moments.
     """
-    here = group_log(log, group, moments, row)
-    counts = moments.pairs[:, row, -1].tolist()
-    listed = list_entries(here, [mode.side for mode in moments.modes], counts)
+    here, rows = group_log(log, group, moments, row), rows_of(moments.modes)
+    counts = rows.counts(moments.pairs[:, row, -1].tolist())
+    listed = list_entries(here, rows.sides, counts)
     return [
         (_item_rows(items).add(), _dyad_rows(dyads, here.n_items).add()) for items, dyads in listed
     ]
 
 
-def square_rows(items: Rows, dyads: Rows, n_bins: int) -> ItemSums:
-    """Sum over all rows of items and of dyads there are, wherever their pairs were."""
-    sums = np.zeros((2, n_bins, N_SUMS))
-    for rows, to in zip((items, dyads), sums, strict=True):
-        _book_rows(rows, to)
-    found = _cumulate(*sums)
+def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, n_bins: int) -> list[ItemSums]:
+    """Sum over all rows of items and of dyads there are, wherever their pairs were.
+
+    Parameters
+    ----------
+    found : sequence of (Rows, Rows)
+        Of items and of dyads, for each row of sums.
+    rows : SumRows
+    n_bins : int
+    """
+    sums, between = np.zeros((len(found), 2, n_bins, N_SUMS)), np.zeros((2, n_bins, N_BETWEEN))
+    for kind in range(2):
+        _book_rows([of_row[kind] for of_row in found], rows.twin, sums[:, kind], between[kind])
     # Rows do not know their units.
-    return found._replace(by={name: found.by[name] for name in ("item", "dyad")})
+    return [_without_units(sums) for sums in sums_of_modes(rows, sums, between)]
 
 
-def _book_rows(rows: Rows, to: Floats) -> None:
-    """Add what the clusters of rows change; most dyads are a single row, and need no sorting."""
-    key = _mix(rows.one, rows.other).view(np.int64)
-    again = _may_repeat(key, _hash_bits(len(key)))
-    _book_single(rows.bin, rows.outside, rows.sums, rows.pairs, again, to)
-    few = rows.take(again)
-    few = few.take(np.lexsort((few.other, few.one)))
-    new = np.ones(len(few.one), dtype=np.bool_)
-    new[1:] = (few.one[1:] != few.one[:-1]) | (few.other[1:] != few.other[:-1])
+def _without_units(sums: ItemSums) -> ItemSums:
+    names = ("item", "dyad")
+    return sums._replace(
+        by={name: sums.by[name] for name in names},
+        sides={name: sums.sides[name] for name in names if name in sums.sides},
+    )
+
+
+def _book_rows(found: Sequence[Rows], twin: Sequence[int], sums: Floats, between: Floats) -> None:
+    """Add what the clusters of rows change; most dyads are a single row, and need no sorting.
+
+    Parameters
+    ----------
+    found : sequence of Rows
+        For each row of sums.
+    twin : sequence of int
+        The rows of a mode of two sides, whose clusters are seen together.
+    sums : float64 array (row of sums, bin, sum)
+    between : float64 array (bin, sum)
+    """
+    apart = [[k] for k in range(len(found)) if k not in twin]
+    for together in (*apart, list(twin)) if twin else apart:
+        some = [found[k] for k in together]
+        key = np.concatenate([_mix(rows.one, rows.other) for rows in some]).view(np.int64)
+        ends = np.cumsum([len(rows.one) for rows in some])[:-1]
+        again = np.split(may_repeat(key, hash_bits(len(key))), ends)
+        for k, rows, may in zip(together, some, again, strict=True):
+            book_single(rows.bin, rows.outside, rows.sums, rows.pairs, may, sums[k])
+        if len(together) > 1:
+            for rows, may in zip(some, again, strict=True):
+                first = rows.bin[~may]
+                between[:, BETWEEN_FIRST] += np.bincount(first, minlength=len(between))
+        few = [rows.take(may) for rows, may in zip(some, again, strict=True)]
+        sorted_ = _number_clusters(few)
+        for k, entries in zip(together, sorted_, strict=True):
+            book_clusters(*entries, sums[k])
+        if len(together) > 1:
+            book_together(sorted_, between)
+
+
+def _number_clusters(parts: Sequence[Rows]) -> list[Entries]:
+    """Return the rows as entries sorted by cluster, a cluster with one number in all parts."""
+    every = join_rows(parts)
+    part = np.repeat(np.arange(len(parts)), [len(rows.one) for rows in parts])
+    order = np.lexsort((every.other, every.one))
+    every, part = every.take(order), part[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (every.one[1:] != every.one[:-1]) | (every.other[1:] != every.other[:-1])
     cluster = np.cumsum(new).astype(np.int64)
-    _book_clusters(cluster, cluster, few.bin, few.outside, few.sums, few.pairs, to)
+    entries = Entries(cluster, cluster, every.bin, every.outside, every.sums, every.pairs)
+    return [entries.take(part == k) for k in range(len(parts))]
 
 
 def _item_rows(entries: Entries, n_places: int = 0, n_bins: int = 1) -> Rows:
@@ -261,7 +284,7 @@ def _item_rows(entries: Entries, n_places: int = 0, n_bins: int = 1) -> Rows:
     at = (entries.key * 2 + entries.outside) * n_bins + entries.bin
     pairs = np.bincount(at, entries.weights, minlength=n_places).astype(np.float64)
     sums = np.bincount(at, entries.x, minlength=n_places).astype(np.float64)
-    there = np.flatnonzero(pairs)
+    there = np.flatnonzero(np.bincount(at, minlength=n_places))
     item, outside = there // (2 * n_bins), (there // n_bins) % 2 == 1
     return Rows(item, item, outside, there % n_bins, pairs[there], sums[there])
 
@@ -303,10 +326,10 @@ class Exchange(Protocol):
 
 
 class _Bucket(NamedTuple):
-    """The rows of one part that go to one bucket, for each group and mode, and what it closed."""
+    """The rows of one part that go to one bucket, by group and row, and what it closed."""
 
     rows: list[list[tuple[Rows, Rows]]]
-    closed: Floats | None
+    closed: _Sums | None
 
 
 class _Share(NamedTuple):
@@ -335,19 +358,45 @@ def exchange_items(
     for groups in _batches(pairs, at_once):
         some = moments.of_groups(groups)
         shares = max(1, -(-int(pairs[groups].sum()) // at_once))
-        total = np.zeros(_sums_shape(some))
+        rows = rows_in(some)
+        total = _no_sums_by_group(some)
         for number in range(shares):
             split = partial(_split, some, groups, _Share(number, shares), buckets)
-            merge = partial(_merge, some.edges.shape[1])
+            merge = partial(_merge, rows.twin, some.edges.shape[1])
             for sums in exchange(split, merge, buckets, "summing over items"):
-                total += sums
-        found += [[_cumulate(*sums) for sums in of_group] for of_group in total]
+                total = total.add(sums)
+        found += [sums_of_modes(rows, *of_group) for of_group in zip(*total, strict=True)]
     return found
 
 
-def _sums_shape(moments: Moments) -> tuple[int, ...]:
-    n_modes, n_groups, n_bins = moments.pairs.shape
-    return n_groups, n_modes, 2, n_bins, N_SUMS
+class _Sums(NamedTuple):
+    """What is booked of items and dyads, by group.
+
+    Attributes
+    ----------
+    rows : float64 array (group, row of sums, 2, bin, sum)
+    between : float64 array (group, 2, bin, sum)
+        Of the rows of a mode of two sides together.
+    """
+
+    rows: Floats
+    between: Floats
+
+    def add(self, other: _Sums) -> _Sums:
+        return _Sums(self.rows + other.rows, self.between + other.between)
+
+
+def _no_sums_by_group(moments: Moments) -> _Sums:
+    _, n_groups, n_bins = moments.pairs.shape
+    rows, between = _no_sums(moments, n_bins)
+    return _Sums(np.stack([rows] * n_groups), np.stack([between] * n_groups))
+
+
+def _no_sums(moments: Moments, n_bins: int) -> tuple[Floats, Floats]:
+    """Return room for what is booked of one group: of rows, and of two rows together."""
+    rows = rows_in(moments)
+    n_rows = max([len(rows.sides), *(row + 1 for row in rows.twin)])
+    return np.zeros((n_rows, 2, n_bins, N_SUMS)), np.zeros((2, n_bins, N_BETWEEN))
 
 
 def _batches(pairs: Ints, at_once: int) -> Iterator[Ints]:
@@ -365,14 +414,16 @@ def _split(
     moments: Moments, groups: Ints, share: _Share, buckets: int, log: Log, names: Masks
 ) -> list[_Bucket]:
     """List the pairs of a part, book what units close, and deal the rest out to buckets."""
-    closed = np.zeros(_sums_shape(moments))
+    closed, sum_rows = _no_sums_by_group(moments), rows_in(moments)
     rows: list[list[list[tuple[Rows, Rows]]]] = [[] for _ in range(buckets)]
     for k, group in enumerate(groups.tolist()):
         here = group_log(log, group, moments, k)
-        listed = _list_part(here, moments.modes, closed[k])
+        listed = _list_part(here, moments, closed.rows[k], closed.between[k])
+        if moments.table is not None:
+            listed += list_sided(here, moments.table.of_groups(np.array([k])))
+        _close_units(listed, sum_rows.twin, closed.rows[k], closed.between[k])
         dealt = []
-        for (items, dyads), sums in zip(listed, closed[k], strict=True):
-            _close_units(items, dyads, sums)
+        for items, dyads in listed:
             n_bins = len(here.edges)
             both = (
                 _item_rows(items, 2 * here.n_items * n_bins, n_bins),
@@ -388,34 +439,37 @@ def _split(
 
 
 def _list_part(
-    group: GroupLog, modes: tuple[Mode, ...], sums: Floats
+    group: GroupLog, moments: Moments, sums: Floats, between: Floats
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of a group in a part of a log; book the dyads that are not seen."""
-    lists = find_long_lists(group, [mode.side for mode in modes])
+    rows = rows_in(moments)
     # Any item may be in another part too, so none of them can be closed here.
-    lists = lists._replace(
-        alone=np.zeros(len(lists.alone), dtype=np.bool_),
-        recurring=int(np.diff(group.log.starts)[lists.flags].sum()),
-    )
-    counts = _count_pairs(group, modes)
+    lists = find_long_lists(group, rows.sides).keep_all(group)
+    one_sided = tuple(mode for mode in moments.modes if not mode.two_sided)
+    counts = _count_pairs(group, moments.modes if moments.table is None else one_sided)
     ordinary = [count - inside for count, inside in zip(counts, lists.pairs, strict=True)]
-    sums[:, 1, 0, UNSEEN] = lists.pairs
-    return _list_all(group, modes, ordinary, lists, sums)
+    sums[: len(counts), 1, 0, UNSEEN] = lists.pairs
+    return _list_all(group, rows, ordinary, lists, sums, between)
 
 
 def _count_pairs(group: GroupLog, modes: tuple[Mode, ...]) -> list[int]:
-    """Return how many pairs of each mode there are up to the last threshold."""
+    """Return how many pairs of each row of sums there are up to the last threshold."""
+    if not modes:
+        return []
     mine = (group.log.masks[group.group // 64] >> np.uint64(group.group % 64)) & ONE
     alone = PlainWalk(replace(group.log, masks=np.ascontiguousarray(mine[None])))
     layout = Layout(modes, 0, np.ascontiguousarray(group.edges[None, -1:]), np.zeros(1))
-    return [int(n) for n in gather(alone, layout, 0).pairs[:, 0, -1]]
+    return layout.rows.counts(gather(alone, layout, 0).pairs[:, 0, -1].tolist())
 
 
-def _close_units(of_items: Entries, of_dyads: Entries, sums: Floats) -> None:
+def _close_units(
+    listed: list[tuple[Entries, Entries]], twin: Sequence[int], sums: Floats, between: Floats
+) -> None:
     """Book what items and dyads come to inside units, which lie in this part."""
-    here = np.zeros_like(sums)
-    book_entries(of_items, of_dyads, *here)
+    here, together = np.zeros_like(sums), np.zeros_like(between)
+    book_rows_of_entries(listed, twin, here, together)
     sums[..., UNIT_CC : UNIT_UU + 1] += here[..., UNIT_CC : UNIT_UU + 1]
+    between[..., UNIT_PRODUCTS] += together[..., UNIT_PRODUCTS]
 
 
 def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
@@ -433,106 +487,22 @@ def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
     ]
 
 
-def _merge(n_bins: int, buckets: list[_Bucket]) -> Floats:
+def _merge(twin: Sequence[int], n_bins: int, buckets: list[_Bucket]) -> _Sums:
     """Bring the rows of all parts together, and square them."""
-    n_groups, n_modes = len(buckets[0].rows), len(buckets[0].rows[0])
-    sums = np.zeros((n_groups, n_modes, 2, n_bins, N_SUMS))
-    for group, mode, kind in np.ndindex(n_groups, n_modes, 2):
-        rows = join_rows([bucket.rows[group][mode][kind] for bucket in buckets])
-        _book_rows(rows, sums[group, mode, kind])
+    n_groups, n_rows = len(buckets[0].rows), len(buckets[0].rows[0])
+    sums = np.zeros((n_groups, n_rows, 2, n_bins, N_SUMS))
+    between = np.zeros((n_groups, 2, n_bins, N_BETWEEN))
+    for group, kind in np.ndindex(n_groups, 2):
+        joined = [
+            join_rows([bucket.rows[group][row][kind] for bucket in buckets])
+            for row in range(n_rows)
+        ]
+        _book_rows(joined, twin, sums[group, :, kind], between[group, kind])
     # Rows do not know their units; what lies inside units was closed where they are.
     sums[..., UNIT_CC : UNIT_UU + 1] = 0.0
+    between[..., UNIT_PRODUCTS] = 0.0
+    total = _Sums(sums, between)
     for bucket in buckets:
         if bucket.closed is not None:
-            sums += bucket.closed
-    return sums
-
-
-# ---- kernels
-
-
-def _hash_bits(n: int) -> int:
-    """Return the size of a table in which few of n keys share a bucket by chance."""
-    return min(max((8 * n).bit_length(), 12), 25)
-
-
-@kernel
-def _may_repeat(key: Ints, bits: int) -> Flags:
-    """Return which keys share a bucket with another entry."""
-    bucket = np.empty(len(key), dtype=np.int64)
-    seen = np.zeros(1 << bits, dtype=np.uint8)
-    for e in range(len(key)):
-        bucket[e] = ((key[e] * _HASH) >> 32) & ((1 << bits) - 1)
-        if seen[bucket[e]] < 2:
-            seen[bucket[e]] += 1
-    again = np.empty(len(key), dtype=np.bool_)
-    for e in range(len(key)):
-        again[e] = seen[bucket[e]] > 1
-    return again
-
-
-@kernel
-def _book_single(
-    bins: Ints, outside: Flags, x: Floats, pairs: Floats, skip: Flags, sums: Floats
-) -> None:
-    """Book the entries that are a cluster of their own."""
-    weighted = len(pairs) > 0
-    for e in range(len(bins)):
-        if not skip[e]:
-            _book_alone(bins[e], outside[e], pairs[e] if weighted else 1.0, x[e], sums)
-
-
-@inlined
-def _book_alone(b: int, outside: bool, c: float, x: float, sums: Floats) -> None:
-    """Book an entry that is a cluster of its own."""
-    sums[b, FIRST] += 1.0
-    sums[b, OUTSIDE if outside else INSIDE] += c * c
-    book_cluster(b, c, x, CC, sums)
-    book_cluster(b, c, x, UNIT_CC, sums)
-
-
-@kernel
-def _book_clusters(
-    key: Ints,
-    unit: Ints,
-    bins: Ints,
-    outside: Flags,
-    x: Floats,
-    pairs: Floats,
-    sums: Floats,
-) -> None:
-    """Add what runs of one key, and of one key and unit, change at each bin."""
-    n_bins = len(sums)
-    words = (n_bins + 63) // 64
-    wide, wide_bins = np.zeros((n_bins, 2)), np.zeros(words, dtype=np.uint64)
-    narrow, narrow_bins = np.zeros((n_bins, 2)), np.zeros(words, dtype=np.uint64)
-    side = np.zeros((n_bins, 2))
-    weighted = len(pairs) > 0
-    start = 0
-    while start < len(key):
-        end = start + 1
-        while end < len(key) and key[end] == key[start]:
-            end += 1
-        if end == start + 1:
-            c = pairs[start] if weighted else 1.0
-            _book_alone(bins[start], outside[start], c, x[start], sums)
-            start = end
-            continue
-        first = start
-        for e in range(start, end):
-            b = bins[e]
-            c = pairs[e] if weighted else 1.0
-            hold(wide, wide_bins, b, c, x[e])
-            side[b, 1 if outside[e] else 0] += c
-            if e + 1 < end and unit[e + 1] == unit[e]:
-                continue
-            if first == e:
-                book_cluster(b, c, x[e], UNIT_CC, sums)
-            else:
-                for k in range(first, e + 1):
-                    hold(narrow, narrow_bins, bins[k], pairs[k] if weighted else 1.0, x[k])
-                close(narrow, narrow_bins, UNIT_CC, sums)
-            first = e + 1
-        close_sides(side, wide_bins, sums)
-        close(wide, wide_bins, CC, sums)
-        start = end
+            total = total.add(bucket.closed)
+    return total

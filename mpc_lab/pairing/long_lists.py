@@ -63,6 +63,13 @@ class LongLists(NamedTuple):
     alone: Flags
     recurring: int
 
+    def keep_all(self, group: GroupLog) -> LongLists:
+        """Return the same lists with no item closed before it is seen from all sides and parts."""
+        return self._replace(
+            alone=np.zeros(len(self.alone), dtype=np.bool_),
+            recurring=int(np.diff(group.log.starts)[self.flags].sum()),
+        )
+
 
 def find_long_lists(group: GroupLog, sides: Sequence[Side]) -> LongLists:
     """Find the lists that have too many pairs of a group to list, on any of some sides."""

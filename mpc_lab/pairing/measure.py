@@ -9,13 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.items import ItemSums
+from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.kernels import ONE, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import Layout
-from mpc_lab.pairing.moments import Moments, Quadratic, join_groups
-from mpc_lab.pairing.pairs import sums_by_unit
+from mpc_lab.pairing.moments import (
+    Moments,
+    Quadratic,
+    Scaling,
+    SideTable,
+    Together,
+    join_groups,
+)
+from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
+from mpc_lab.pairing.sided import unit_sides
 from mpc_lab.pairing.sweep import gather, gather_cross
 from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
@@ -49,12 +57,17 @@ class Headline:
     all_pairs: Floats
 
 
-def _words(n_groups: int) -> list[tuple[int, slice]]:
+def words_of(n_groups: int) -> list[tuple[int, slice]]:
     """Return each word of the masks with the up to 64 groups in it."""
     return [
         (word, slice(start, min(start + 64, n_groups)))
         for word, start in enumerate(range(0, n_groups, 64))
     ]
+
+
+def goes_by_place(source: Source) -> bool:
+    """Whether the log says where items were shown."""
+    return source.facts.columns.position is not None
 
 
 def choose_thresholds(
@@ -66,7 +79,7 @@ def choose_thresholds(
     wanted = np.empty((len(thresholds), n_groups))
     all_pairs = np.empty(n_groups)
     for groups, walk in source.walks(rule):
-        for word, here in _words(len(groups)):
+        for word, here in words_of(len(groups)):
             pairs = count_pairs(walk, word, here.stop - here.start)
             all_pairs[groups[here]] = pairs
             for k, threshold in enumerate(thresholds):
@@ -81,7 +94,7 @@ def has_ties(source: Source, rule: Rule) -> bool:
     return any(
         count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
         for groups, walk in source.walks(rule)
-        for word, here in _words(len(groups))
+        for word, here in words_of(len(groups))
     )
 
 
@@ -112,7 +125,7 @@ def measure(
     counted = source.facts.n_items if count_items and not items else 0
     n_items = counted if source.counts_items else 0
     for groups, walk in source.walks(rule):
-        layouts = _layouts(walk, modes, edges[groups])
+        layouts = _layouts(walk, modes, edges[groups], goes_by_place(source))
         swept = join_groups([gather(walk, layout, n_items) for layout in layouts])
         parts.append(add_item_counts(walk, swept) if counted > n_items else swept)
     found = join_groups(parts)
@@ -127,20 +140,20 @@ def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
 
 def measure_cross(
     source: Source, rule: Rule, edges: Floats, *, modes: tuple[Mode, ...]
-) -> list[tuple[Ints, Quadratic]]:
+) -> list[tuple[Ints, Together]]:
     """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
     parts = []
     for groups, walk in source.walks(rule):
-        layouts = _layouts(walk, modes, edges[groups])
-        for (_, here), layout in zip(_words(len(groups)), layouts, strict=True):
+        layouts = _layouts(walk, modes, edges[groups], goes_by_place(source))
+        for (_, here), layout in zip(words_of(len(groups)), layouts, strict=True):
             parts.append((groups[here], gather_cross(walk, layout)))
     return parts
 
 
-def _layouts(walk: Walk, modes: tuple[Mode, ...], edges: Floats) -> list[Layout]:
+def _layouts(walk: Walk, modes: tuple[Mode, ...], edges: Floats, by_place: bool) -> list[Layout]:
     return [
-        Layout(modes, word, edges[here], centers(walk, word, here.stop - here.start))
-        for word, here in _words(len(edges))
+        Layout(modes, word, edges[here], centers(walk, word, here.stop - here.start), by_place)
+        for word, here in words_of(len(edges))
     ]
 
 
@@ -187,7 +200,7 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]]) -> Moments:
         )
         for name in found[0][0].by
     }
-    return replace(
+    summed = replace(
         moments,
         items=stacked(lambda sums: sums.items),
         by=moments.by | by,
@@ -198,6 +211,25 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]]) -> Moments:
         dyads_once=moments.dyads_once
         or any(sums.dyads_once for of_group in found for sums in of_group),
     )
+    row = moments.two_sided
+    if row is not None and moments.cells is not None and moments.table is None:
+        # Inside cells of places only a second pass knows what clusters add.
+        return summed.with_estimates(
+            moments.by["naive"].cu[row] / np.maximum(moments.pairs[row], 1)
+        )
+    if moments.sides is None or row is None:
+        return summed
+    of_mode = [of_group[row] for of_group in found]
+
+    def of_groups(name: str) -> dict[str, Floats]:
+        return {
+            key: np.stack([getattr(sums, name)[key] for sums in of_mode], axis=-2)
+            for key in getattr(of_mode[0], name)
+        }
+
+    by_side = moments.sides.by | of_groups("sides")
+    sides = replace(moments.sides, by=by_side, squares=of_groups("side_squares"))
+    return summed.with_sides(sides)
 
 
 def centers(walk: Walk, word: int, n_groups: int) -> Floats:
@@ -310,14 +342,44 @@ def covariances(
         centred = np.concatenate([part.by["naive"].cu[m, :, 0] for part in own])
         center = np.concatenate([part.center for part in own])
         count = np.maximum(pairs, 1.0)
-        task = partial(_products, mode, epsilon, center + centred / count)
+        mean = np.nan_to_num(center + centred / count)
+        scaling = _scalings(own) if mode.two_sided else None
+        tables = [_of_differences(part) for part in own] if mode.two_sided else []
+        task = partial(_products, mode, epsilon, mean, scaling, tables)
         start = np.zeros((len(count), len(count)))
         products = source.together(rules, task, "correlating groups", start)
         found.append(products / np.outer(count, count))
     return found
 
 
-def unit_sums(logs: Logs, mode: Mode, epsilon: Floats) -> list[UnitSums]:
+def _of_differences(own: Moments) -> SideTable | None:
+    """Return the table of moments for differences that are not centred."""
+    if own.table is None:
+        return None
+    line = own.table.line.copy()
+    line[..., -1] += own.center
+    return own.table._replace(offset=own.table.offset + own.center, line=line)
+
+
+def _scalings(own: Sequence[Moments]) -> list[list[Scaling]]:
+    """Return what joins the two sides of each cell, by rule and group; 0 where a side is empty."""
+    found = []
+    for part in own:
+        assert part.sides is not None
+        assert part.two_sided is not None
+        scaling = part.sides.scaled(part.pairs[part.two_sided].astype(np.float64))
+        alpha, eta = (np.nan_to_num(values[..., 0]) for values in scaling)
+        found.append([Scaling(alpha[:, g], eta[:, g]) for g in range(alpha.shape[1])])
+    return found
+
+
+def unit_sums(
+    logs: Logs,
+    mode: Mode,
+    epsilon: Floats,
+    scaling: list[list[Scaling]] | None = None,
+    tables: Sequence[SideTable | None] = (),
+) -> list[UnitSums]:
     """Return the sums of each cell, rule after rule and in each the groups in their order.
 
     Parameters
@@ -326,17 +388,31 @@ def unit_sums(logs: Logs, mode: Mode, epsilon: Floats) -> list[UnitSums]:
     mode : Mode
     epsilon : float64 array (rule, group)
         The threshold of each cell; a cell without one has no pair.
+    scaling : list of Scaling, by rule and group, optional
+        What joins the sides of a mode of two.
+    tables : sequence of SideTable, by rule, optional
+        What its pairs add where they are compared inside cells of places.
     """
-    return [
-        _of_cell(log, k, mode, float(epsilon[rule, group]))
-        for rule, groups, log in logs
-        for k, group in enumerate(groups)
-    ]
+    found = []
+    for rule, groups, log in logs:
+        table = tables[rule] if len(tables) else None
+        for k, group in enumerate(groups):
+            own = None if scaling is None else scaling[rule][group]
+            place = None if table is None else table.of_groups(np.array([group]))
+            found.append(_of_cell(log, k, mode, float(epsilon[rule, group]), own, place))
+    return found
 
 
-def _products(mode: Mode, epsilon: Floats, mean: Floats, logs: Logs) -> Floats:
+def _products(
+    mode: Mode,
+    epsilon: Floats,
+    mean: Floats,
+    scaling: list[list[Scaling]] | None,
+    tables: Sequence[SideTable | None],
+    logs: Logs,
+) -> Floats:
     """Return ΣUU′ over units, U centred at the mean of its cell."""
-    cells = unit_sums(logs, mode, epsilon)
+    cells = unit_sums(logs, mode, epsilon, scaling, tables)
     n_units = 1 + max((int(cell.unit[-1]) for cell in cells if len(cell.unit)), default=-1)
     total = np.zeros((len(cells), len(cells)))
     for pairs, sums in dense_blocks(cells, n_units):
@@ -345,11 +421,28 @@ def _products(mode: Mode, epsilon: Floats, mean: Floats, logs: Logs) -> Floats:
     return total
 
 
-def _of_cell(log: Log, group: int, mode: Mode, epsilon: float) -> UnitSums:
-    bit = np.uint64(1) << np.uint64(group % 64)
-    member = np.asarray(log.masks[group // 64] & bit != 0)
+def _of_cell(
+    log: Log,
+    group: int,
+    mode: Mode,
+    epsilon: float,
+    scaling: Scaling | None,
+    table: SideTable | None,
+) -> UnitSums:
+    mine = (log.masks[group // 64] >> np.uint64(group % 64)) & ONE
     epsilon = epsilon if epsilon >= 0 else NO_THRESHOLD
-    pairs, sums = sums_by_unit(log, member, mode.side, epsilon)
+    if scaling is None:
+        pairs, sums = sums_by_unit(log, mine != 0, mode.side, epsilon)
+    else:
+        if table is None:
+            sides = sums_by_side(log, mine != 0, mode, epsilon)
+        else:
+            alone = replace(log, masks=mine[None])
+            one = (np.array([epsilon]), np.zeros(1), table)
+            units, _ = unit_sides(alone, 0, *one, 0, len(log.units) - 1)
+            sides = [(units[:, 0, side, 0], units[:, 0, side, 1]) for side in range(2)]
+        pairs = sum(a * c for a, (c, _) in zip(scaling.alpha, sides, strict=True))
+        sums = sum(a * (u - e * c) for a, e, (c, u) in zip(*scaling, sides, strict=True))
     some = np.flatnonzero(pairs)
     return UnitSums(some, pairs[some], sums[some])
 

@@ -2,19 +2,22 @@
 
 A pair is seen in one of three directions: *up*, the group's item has the lower score of the two;
 *down*, it has the higher; or it is a *tie*. A *band* is one way to sort distances into bins: sides
-that reach as far share it. A *row* of the sums is one side of one mode.
+that reach as far share it. A *row* of the sums is one side of one mode. A mode of two sides has no
+row of its own: its sums are made of three others, which count ties in full, and of the products of
+these over clusters.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.vocabulary import Flags, Floats, Ints, Mode, Side
+from mpc_lab.vocabulary import TIES, Flags, Floats, Ints, Mode, Side
 
 UP, DOWN, TIE = range(3)
 ALL_PAIRS, NEIGHBOURS = range(2)
@@ -41,6 +44,10 @@ class PairBins(NamedTuple):
         How many there are.
     center : float64 array (group,)
         Subtracted from each difference.
+    twin : int64 array
+        The rows below, above and tied of a mode of two sides; empty where there is none.
+    twin_band : int64 array (direction,)
+        The bands that sort its pairs.
     """
 
     edges: Floats
@@ -49,6 +56,8 @@ class PairBins(NamedTuple):
     band: Ints
     n: Ints
     center: Floats
+    twin: Ints
+    twin_band: Ints
 
 
 class WindowBins(NamedTuple):
@@ -70,6 +79,49 @@ class WindowBins(NamedTuple):
     edges: Floats
 
 
+class SumRows(NamedTuple):
+    """Which rows of sums some modes need.
+
+    Attributes
+    ----------
+    sides : tuple of Side
+        What each row is about.
+    of_mode : tuple of int
+        The row of each mode; -1 for one of two sides.
+    twin : tuple of int
+        Of a mode of two sides the rows below, above and tied; empty where no mode has two.
+    """
+
+    sides: tuple[Side, ...]
+    of_mode: tuple[int, ...]
+    twin: tuple[int, ...]
+
+    def counts(self, pairs: Sequence[int]) -> list[int]:
+        """Return the pairs of each row, given those of each mode."""
+        known = {row: pairs[mode] for mode, row in enumerate(self.of_mode) if row >= 0}
+        if self.twin and self.twin[-1] < len(self.sides):
+            # A tied pair is in both rows, and once in the mode.
+            below, above, tied = self.twin
+            known[tied] = known[below] + known[above] - pairs[self.of_mode.index(-1)]
+        return [int(known[row]) for row in range(len(self.sides))]
+
+
+def rows_of(modes: Sequence[Mode]) -> SumRows:
+    """Return the rows of sums that some modes need; with two sides, those of either side too."""
+    sides: list[Side] = []
+    of_mode: list[int] = []
+    twin: tuple[int, ...] = ()
+    for mode in modes:
+        of_mode.append(-1 if mode.two_sided else len(sides))
+        sides += [] if mode.two_sided else [mode.side]
+    for mode in modes:
+        if mode.two_sided:
+            whole = [replace(side, tie_weight=1.0) for side in mode.sides]
+            sides += [side for side in (*whole, TIES) if side not in sides]
+            twin = tuple(sides.index(side) for side in (*whole, TIES))
+    return SumRows(tuple(sides), tuple(of_mode), twin)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which bins a sweep books in, for up to 64 groups.
@@ -83,17 +135,25 @@ class Layout:
         The thresholds of each group, ascending.
     center : float64 array (group,)
         Near the mean difference of each group.
+    by_place : bool
+        Whether the two sides of a mode go by places, and are compared inside cells of these.
     """
 
     modes: tuple[Mode, ...]
     word: int
     edges: Floats
     center: Floats
+    by_place: bool = False
+
+    @cached_property
+    def rows(self) -> SumRows:
+        """The rows of the sums."""
+        return rows_of(self.modes)
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sides of all modes: the rows of the sums."""
-        return tuple(side for mode in self.modes for side in mode.sides)
+        """The side that each row of the sums is about."""
+        return self.rows.sides
 
     @property
     def n_groups(self) -> int:
@@ -134,7 +194,16 @@ class Layout:
             band=np.ascontiguousarray(table[..., 1]),
             n=np.array([[len(rows) for rows in of_kind] for of_kind in taken]),
             center=self.center,
+            twin=np.array(self.rows.twin, dtype=np.int64),
+            twin_band=self._twin_band(bands),
         )
+
+    def _twin_band(self, bands: list[Floats]) -> Ints:
+        """Return the band of a pair of a mode of two sides, by direction."""
+        if not self.rows.twin:
+            return np.zeros(3, dtype=np.int64)
+        places = zip(self.rows.twin, (UP, DOWN, TIE), strict=True)
+        return np.array([self._band(bands, number, direction) for number, direction in places])
 
     def _band(self, bands: list[Floats], number: int, direction: int) -> int:
         """Return the band that sorts as this side does in this direction; add it if it is new."""

@@ -5,6 +5,7 @@ For what cannot be had from sums alone, and for a person who wants to see some.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_dis
 from mpc_lab.pairing.terms import AS_LOGGED, Terms, compare_group
 from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.pairing.windows import count_and_sum
-from mpc_lab.vocabulary import MODES, Flags, Floats, Ints, Side
+from mpc_lab.vocabulary import MODES, TIES, Flags, Floats, Ints, Mode, Side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,7 +144,7 @@ def sums_by_unit(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[F
     if not side.neighbours:
         return _visit_and_sum(log, member, side, epsilon)
     i, j = pair_rows(log, member, side, epsilon)
-    unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
+    unit = unit_of_rows(log, i)
     n_units = len(log.units) - 1
     d = log.contrast(i, j)
     pairs, sums = np.bincount(unit, minlength=n_units), np.bincount(unit, d, minlength=n_units)
@@ -157,6 +158,27 @@ def _visit_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple
     rows = (log.units, log.starts, log.score, log.outcome, member)
     interruptible(len(log.row), _add_signs, *rows, edges, count, total)
     return count, total
+
+
+def unit_of_rows(log: Log, rows: Ints) -> Ints:
+    """Return the unit that each of some rows of the log lies in."""
+    return np.asarray(np.searchsorted(log.starts[log.units], rows, side="right") - 1)
+
+
+def sums_by_side(
+    log: Log, member: Flags, mode: Mode, epsilon: float
+) -> list[tuple[Floats, Floats]]:
+    """Return the weight of the pairs of each unit and the sum of their differences, by side.
+
+    A tied pair has the weight that its side gives it.
+    """
+    ties = sums_by_unit(log, member, TIES, epsilon)
+    found = []
+    for side in mode.sides:
+        whole = sums_by_unit(log, member, replace(side, tie_weight=1.0), epsilon)
+        less = 1.0 - side.tie_weight
+        found.append((whole[0] - less * ties[0], whole[1] - less * ties[1]))
+    return found
 
 
 def _neighbours(log: Log, member: Flags, edges: Floats, start: int, end: int) -> tuple[Ints, Ints]:

@@ -9,15 +9,44 @@ the groups under the first row of the sums, then the groups under the second, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
+from mpc_lab.pairing.bookings import (
+    CC,
+    CLUSTERS,
+    CU,
+    N_SUMS,
+    N_TWIN,
+    PAIRS,
+    QUERIES,
+    SQUARES,
+    SUM,
+    TWIN_PRODUCTS,
+    TWIN_QUERIES,
+    TWIN_UNITS,
+    UU,
+    Bookings,
+    FirstBins,
+    FirstBinTables,
+    Index,
+    Scratch,
+    book_pair,
+    book_run,
+    close_query,
+    close_twin,
+    close_twin_query,
+    close_unit,
+    count_first,
+    cross_twin,
+    make_scratch,
+    no_bins,
+    see_items,
+)
 from mpc_lab.pairing.kernels import ONE, Stop, contrast, inlined, kernel, lowest, stop_flag
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import (
@@ -31,7 +60,8 @@ from mpc_lab.pairing.modes import (
     PairBins,
     WindowBins,
 )
-from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.moments import Moments, Quadratic, Sides, Together, fold_rows
+from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, too_many
 from mpc_lab.pairing.walk import Walk
 from mpc_lab.pairing.windows import (
     N_PREFIX,
@@ -42,8 +72,6 @@ from mpc_lab.pairing.windows import (
 )
 from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
-PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
-N_SUMS = 8
 # What it costs to visit a pair of rows, in steps of a window; measured.
 PAIR_COST = 2.0
 # Lists shorter than this are not worth a thought.
@@ -55,132 +83,11 @@ _SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.
 _BOOKING = 4.0
 
-Index = int | np.int64
-FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
-
-
-class Bookings(NamedTuple):
-    """What a sweep adds to.
-
-    Attributes
-    ----------
-    sums : float64 array (slot, bin, 8)
-        What each bin adds: pairs, queries and units; the changes of Σx and Σx², x the centred
-        difference; and over units the changes of Σc², ΣcU and ΣU². One cache line a bin.
-    first_bin : unsigned array (item, slot)
-        The first bin in which an item has a pair; no rows where it is not wanted.
-    cross : float64 array (slot, bin, bin, 3)
-        What two bins add together over units: Σc·c′, Σc·U′, ΣU·U′; no rows where not wanted.
-    """
-
-    sums: Floats
-    first_bin: FirstBins
-    cross: Floats
-
-
-class _Scratch(NamedTuple):
-    """The pairs and centred sums of the unit being walked, by slot and bin."""
-
-    unit: Floats
-    touched: Masks
-    bins: Ints
-    query_bin: Ints
-
-
-@inlined
-def _scratch(n_slots: int, n_bins: int) -> _Scratch:
-    return _Scratch(
-        np.zeros((n_slots, n_bins, 2)),
-        np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
-        np.empty(n_bins, dtype=np.int64),
-        np.full(n_slots, n_bins, dtype=np.int64),
-    )
-
-
-@inlined
-def _book(to: Bookings, scratch: _Scratch, slot: Index, b: Index, x: float) -> None:
-    """Add one pair to its unit and query."""
-    to.sums[slot, b, SQUARES] += x * x
-    scratch.unit[slot, b, 0] += 1.0
-    scratch.unit[slot, b, 1] += x
-    _touch(scratch, slot, b)
-
-
-@inlined
-def _touch(scratch: _Scratch, slot: Index, b: Index) -> None:
-    """Note that the unit and the query being walked have a pair in this bin."""
-    scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
-    scratch.query_bin[slot] = min(scratch.query_bin[slot], b)
-
-
-@inlined
-def _see(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: Index) -> None:
-    if b < first_bin[one, slot]:
-        first_bin[one, slot] = b
-    if b < first_bin[other, slot]:
-        first_bin[other, slot] = b
-
-
-@inlined
-def _close_query(to: Bookings, scratch: _Scratch) -> None:
-    n_bins = scratch.unit.shape[1]
-    for slot in range(len(scratch.query_bin)):
-        b = scratch.query_bin[slot]
-        if b < n_bins:
-            to.sums[slot, b, QUERIES] += 1.0
-            scratch.query_bin[slot] = n_bins
-
-
-@inlined
-def _cross(cross: Floats, scratch: _Scratch, slot: Index) -> None:
-    """Book what each two bins of this unit add together."""
-    n = 0
-    for word in range(scratch.touched.shape[1]):
-        bits = scratch.touched[slot, word]
-        while bits:
-            scratch.bins[n] = 64 * word + lowest(bits)
-            bits &= bits - ONE
-            n += 1
-    for one in scratch.bins[:n]:
-        c, u = scratch.unit[slot, one, 0], scratch.unit[slot, one, 1]
-        for other in scratch.bins[:n]:
-            cross[one, other, 0] += c * scratch.unit[slot, other, 0]
-            cross[one, other, 1] += c * scratch.unit[slot, other, 1]
-            cross[one, other, 2] += u * scratch.unit[slot, other, 1]
-
-
-@inlined
-def _close_unit(to: Bookings, scratch: _Scratch) -> None:
-    """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
-    for slot in range(scratch.touched.shape[0]):
-        pairs, total, fresh = 0.0, 0.0, 1.0
-        if len(to.cross):
-            _cross(to.cross[slot], scratch, slot)
-        for word in range(scratch.touched.shape[1]):
-            bits = scratch.touched[slot, word]
-            if not bits:
-                continue
-            scratch.touched[slot, word] = np.uint64(0)
-            while bits:
-                b = 64 * word + lowest(bits)
-                bits &= bits - ONE
-                c, u = scratch.unit[slot, b, 0], scratch.unit[slot, b, 1]
-                scratch.unit[slot, b, 0] = 0.0
-                scratch.unit[slot, b, 1] = 0.0
-                line = to.sums[slot, b]
-                line[CLUSTERS] += fresh
-                line[PAIRS] += c
-                line[SUM] += u
-                line[CC] += c * (2 * pairs + c)
-                line[CU] += pairs * u + c * total + c * u
-                line[UU] += u * (2 * total + u)
-                pairs, total, fresh = pairs + c, total + u, 0.0
-
 
 @inlined
 def _book_where_taken(
     to: Bookings,
-    scratch: _Scratch,
+    scratch: Scratch,
     row: Ints,
     band: Ints,
     n: Ints,
@@ -199,9 +106,59 @@ def _book_where_taken(
         b = local[band[seen, k], edge, g]
         if b >= 0:
             slot = row[seen, k] * n_groups + g
-            _book(to, scratch, slot, b, x)
+            book_pair(to, scratch, slot, b, x)
             if len(to.first_bin):
-                _see(to.first_bin, item[one], item[other], slot, b)
+                see_items(to.first_bin, item[one], item[other], slot, b)
+
+
+@inlined
+def _book_cell(
+    to: Bookings, local: Bins, band: Index, edge: Index, g: Index, part: Index, x: float
+) -> None:
+    """Add one pair to the sums of its part."""
+    b = local[band, edge, g]
+    if b >= 0:
+        to.cells[g, part, b, 0] += 1.0
+        to.cells[g, part, b, 1] += x
+
+
+@kernel
+def _book_cells(
+    start: int,
+    end: int,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    tie: Ints,
+    edges: Floats,
+    local: Bins,
+    band: Ints,
+    center: Floats,
+    sign: bool,
+    to: Bookings,
+) -> None:
+    """Visit the pairs of one query that windows sum over, for who was shown above whom."""
+    if too_many(score, start, end, edges[-1]):
+        return
+    for lower in range(start, end):
+        edge = 0
+        for upper in range(lower + 1, end):
+            distance = score[upper] - score[lower]
+            if distance > edges[-1]:
+                break
+            while distance > edges[edge]:
+                edge += 1
+            cell = cell_of(-max(tie[lower], tie[upper]), -min(tie[lower], tie[upper]))
+            d = contrast(outcome[lower] - outcome[upper], sign)
+            differ = mask[lower] ^ mask[upper]
+            while differ:
+                g = lowest(differ)
+                differ &= differ - ONE
+                in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
+                x = (d if in_lower else -d) - center[g]
+                above = in_lower == (tie[lower] > tie[upper])
+                seen = TIE if distance == 0 else (UP if in_lower else DOWN)
+                _book_cell(to, local, band[seen], edge, g, cell + (N_CELLS if above else 0), x)
 
 
 @kernel
@@ -267,7 +224,7 @@ def _sweep_windows(
     bins: WindowBins,
     center: Floats,
     to: Bookings,
-    scratch: _Scratch,
+    scratch: Scratch,
     stop: Stop,
 ) -> None:
     """Add the pairs of one query, some groups at a time, for the sides that keep all pairs."""
@@ -291,7 +248,7 @@ def _sweep_windows(
             return
         for k, g in enumerate(groups):
             for side in range(n_sides):
-                _book_run(to, scratch, bins.rows[side] * n_groups + g, found[k, side])
+                book_run(to, scratch, bins.rows[side] * n_groups + g, found[k, side])
             if not len(to.first_bin):
                 continue
             nearest_distances(start, end, score, mask, bits[k], distances)
@@ -310,20 +267,6 @@ def _sweep_windows(
                             to.first_bin[item[row], slot] = b
 
 
-@inlined
-def _book_run(to: Bookings, scratch: _Scratch, slot: Index, found: Floats) -> None:
-    """Add what lies between two thresholds, given what lies up to each, to its unit and query."""
-    pairs, total, squares = 0.0, 0.0, 0.0
-    for b in range(len(found)):
-        c = found[b, 0] - pairs
-        if c > 0:
-            to.sums[slot, b, SQUARES] += found[b, 2] - squares
-            scratch.unit[slot, b, 0] += c
-            scratch.unit[slot, b, 1] += found[b, 1] - total
-            _touch(scratch, slot, b)
-            pairs, total, squares = found[b, 0], found[b, 1], found[b, 2]
-
-
 @kernel
 def sweep(
     units: Ints,
@@ -333,6 +276,7 @@ def sweep(
     mask: Masks,
     item: Ints,
     below: Ints,
+    tie: Ints,
     bins: PairBins,
     sign: bool,
     long: LongQueries | None,
@@ -352,12 +296,14 @@ def sweep(
     to : Bookings
         Added to.
     """
-    scratch = _scratch(to.sums.shape[0], to.sums.shape[1])
+    scratch = make_scratch(to.sums.shape[0], to.sums.shape[1])
     # Taken out of their tuple here: inside the loops that would cost more than the sums.
     edges, center, local, n_groups = bins.edges, bins.center, bins.local, len(bins.center)
     row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
     near_row, near_band, near_n = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS], bins.n[NEIGHBOURS]
     near = near_n.sum() > 0
+    twin, others = bins.twin, np.empty(to.sums.shape[1], dtype=np.int64)
+    placed, cell, of_twin = len(to.cells) > 0, 0, bins.twin_band
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
             visited = True
@@ -368,6 +314,8 @@ def sweep(
                     rows = (starts[q], starts[q + 1], score, outcome, mask, item)
                     how = (edges, long.bins, center)
                     _sweep_windows(*rows, *how, to, scratch, long.stop)
+                    if placed:
+                        _book_cells(*rows[:5], tie, edges, local, of_twin, center, sign, to)
             for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
                 edge = 0
                 for upper in range(lower + 1, starts[q + 1]):
@@ -378,12 +326,18 @@ def sweep(
                         edge += 1
                     d = contrast(outcome[lower] - outcome[upper], sign)
                     differ = mask[lower] ^ mask[upper]
+                    if placed and differ:
+                        cell = cell_of(-max(tie[lower], tie[upper]), -min(tie[lower], tie[upper]))
                     while differ:
                         g = lowest(differ)
                         in_lower = mask[lower] & (ONE << np.uint64(g))
                         differ &= differ - ONE
                         x = (d if in_lower else -d) - center[g]
                         seen = TIE if distance == 0 else (UP if in_lower else DOWN)
+                        if placed:
+                            above = (in_lower != 0) == (tie[lower] > tie[upper])
+                            part = cell + (N_CELLS if above else 0)
+                            _book_cell(to, local, of_twin[seen], edge, g, part, x)
                         _book_where_taken(
                             to,
                             scratch,
@@ -433,8 +387,14 @@ def sweep(
                         one,
                         other,
                     )
-            _close_query(to, scratch)
-        _close_unit(to, scratch)
+            if len(to.twin):
+                close_twin_query(to, scratch, twin)
+            close_query(to, scratch)
+        if len(to.twin):
+            close_twin(to, scratch, twin)
+        if len(to.twin_cross):
+            cross_twin(to, scratch, twin, others)
+        close_unit(to, scratch)
 
 
 def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
@@ -447,51 +407,92 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     n_items : int
         To count the items with a pair; 0 where they are not known or counted otherwise.
     """
-    shape = (len(layout.sides), layout.n_groups, layout.n_bins)
-    tables = _FirstBins(n_items, shape[0] * shape[1], layout.n_bins)
-    start = np.zeros((shape[0] * shape[1], layout.n_bins, N_SUMS))
-    sums = walk.total(partial(_sweep, layout, tables), "sweeping", start)
-    return _cumulated(layout, sums.reshape(*shape, N_SUMS), tables.items().reshape(shape))
+    tables = FirstBinTables(n_items, len(layout.sides) * layout.n_groups, layout.n_bins)
+    start = np.zeros(_packed_size(layout))
+    packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
+    sums, twin, cells = _unpack(layout, packed)
+    return _cumulated(layout, sums, twin, cells, tables.first())
 
 
-def gather_cross(walk: Walk, layout: Layout) -> Quadratic:
-    """Sweep a log once for how the sums up to two thresholds move together over units.
+def gather_cross(walk: Walk, layout: Layout) -> Together:
+    """Sweep a log once for how the sums up to two thresholds move together over units."""
+    n_bins, n_groups = layout.n_bins, layout.n_groups
+    size = len(layout.sides) * n_groups * n_bins**2 * 3
+    size += (0 if layout.by_place else _n_twins(layout)) * 12 * n_bins**2
+    found = walk.total(partial(_sweep_cross, layout), "sweeping for the band", np.zeros(size))
+    rows = (len(layout.sides), n_groups, n_bins, n_bins, 3)
+    cross = found[: np.prod(rows)].reshape(rows)
+    cc, cu, uu = np.moveaxis(np.cumsum(np.cumsum(cross, axis=2), axis=3), -1, 0)
+    of_mode = list(layout.rows.of_mode)
+    sides = None
+    if layout.rows.twin and not layout.by_place:
+        twin = found[np.prod(rows) :].reshape(n_groups, 3, n_bins, n_bins, 4)
+        twin = np.moveaxis(np.cumsum(np.cumsum(twin, axis=2), axis=3), (1, 4), (0, 1))
+        own = {
+            row: np.stack([cc[k], cu[k], np.swapaxes(cu[k], -1, -2), uu[k]])
+            for row, k in enumerate(layout.rows.twin)
+        }
+        sides = fold_rows(_products_of_rows(own, twin), thresholds=True)
+    return Together(cc[of_mode], cu[of_mode], uu[of_mode], sides)
 
-    Returns
-    -------
-    Quadratic
-        Σc·c′, Σc·U′ and ΣU·U′, with axes (mode, group, threshold, threshold′).
-    """
-    shape = (len(layout.sides), layout.n_groups, layout.n_bins, layout.n_bins, 3)
-    start = np.zeros((shape[0] * shape[1], *shape[2:]))
-    cross = walk.total(partial(_sweep_cross, layout), "sweeping for the band", start)
-    cross = np.cumsum(np.cumsum(cross, axis=1), axis=2).reshape(shape)
-    return Quadratic(cross[..., 0], cross[..., 1], cross[..., 2])
+
+def _n_twins(layout: Layout) -> int:
+    """Return how many groups a mode of two sides is summed over for."""
+    return layout.n_groups if layout.rows.twin else 0
 
 
-def _sweep(layout: Layout, tables: _FirstBins, log: Log, first: int, last: int) -> Floats:
+def _packed_size(layout: Layout) -> int:
+    return sum(int(np.prod(shape)) for shape in _shapes(layout))
+
+
+def _shapes(layout: Layout) -> list[tuple[int, ...]]:
+    """Return the shapes of the sums of rows, of those of a mode of two sides, and of its cells."""
+    twins, n_bins = _n_twins(layout), layout.n_bins
+    return [
+        (len(layout.sides), layout.n_groups, n_bins, N_SUMS),
+        (twins, n_bins, N_TWIN),
+        (twins if layout.by_place else 0, N_PARTS, n_bins, 2),
+    ]
+
+
+def _unpack(layout: Layout, packed: Floats) -> list[Floats]:
+    """Return the three arrays of sums."""
+    shapes = _shapes(layout)
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(packed, ends), shapes, strict=True)]
+
+
+def _bookings(layout: Layout, table: FirstBins, *, cross: bool = False) -> Bookings:
+    """Return what a block adds to."""
     n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
+    twins = _n_twins(layout)
+    return Bookings(
+        np.zeros((n_slots, n_bins, N_SUMS)),
+        table,
+        np.zeros((n_slots if cross else 0, n_bins, n_bins, 3)),
+        np.zeros((twins, n_bins, N_TWIN)),
+        np.zeros((twins if cross and not layout.by_place else 0, 3, n_bins, n_bins, 4)),
+        np.zeros((twins if layout.by_place else 0, N_PARTS, n_bins, 2)),
+    )
+
+
+def _sweep(layout: Layout, tables: FirstBinTables, log: Log, first: int, last: int) -> Floats:
     with tables.lent() as table:
-        to = Bookings(np.zeros((n_slots, n_bins, N_SUMS)), table, np.zeros((0, n_bins, n_bins, 3)))
+        to = _bookings(layout, table)
         _book_block(layout, log, first, last, to)
-    return to.sums
+    return np.concatenate([part.ravel() for part in (to.sums, to.twin, to.cells)])
 
 
 def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
-    n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
-    to = Bookings(
-        np.zeros((n_slots, n_bins, N_SUMS)),
-        _no_bins((0, 0), n_bins),
-        np.zeros((n_slots, n_bins, n_bins, 3)),
-    )
+    to = _bookings(layout, no_bins((0, 0), layout.n_bins), cross=True)
     _book_block(layout, log, first, last, to)
-    return to.cross
+    return np.concatenate([to.cross.ravel(), to.twin_cross.ravel()])
 
 
 def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
-    sweep(*rows, log.below, layout.pair_bins, log.sign, long, first, last, to)
+    sweep(*rows, log.below, log.tie, layout.pair_bins, log.sign, long, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
@@ -524,59 +525,65 @@ def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
         )
 
 
-def _cumulated(layout: Layout, sums: Floats, items: Ints) -> Moments:
-    sums = np.cumsum(sums, axis=2)
+def _cumulated(
+    layout: Layout, sums: Floats, twin: Floats, cells: Floats, first: FirstBins
+) -> Moments:
+    sums, twin = np.cumsum(sums, axis=2), np.cumsum(twin, axis=1)
+    rows, of_mode = layout.rows, list(layout.rows.of_mode)
+    items = count_first(first, layout.n_groups, layout.n_bins, range(len(layout.sides)))
     # Counts below 2**53 are exact as floating-point numbers.
-    pairs, queries, clusters = (sums[..., k].astype(np.int64) for k in (PAIRS, QUERIES, CLUSTERS))
-    return Moments(
+    counts = [sums[..., k].astype(np.int64) for k in (PAIRS, QUERIES, CLUSTERS)]
+    pairs, queries, clusters = (count[of_mode] for count in counts)
+    found = Moments(
         modes=layout.modes,
         edges=layout.edges,
         center=layout.center,
         pairs=pairs,
         queries=queries,
         clusters=clusters,
-        items=items,
+        items=items[of_mode],
         by={
-            "naive": Quadratic(sums[..., PAIRS], sums[..., SUM], sums[..., SQUARES]),
-            "query": Quadratic(sums[..., CC], sums[..., CU], sums[..., UU]),
+            name: Quadratic(*(sums[of_mode][..., k] for k in columns))
+            for name, columns in (("naive", (PAIRS, SUM, SQUARES)), ("query", (CC, CU, UU)))
+        },
+    )
+    if not rows.twin:
+        return found
+    mode = rows.of_mode.index(-1)
+    below, above, tied = rows.twin
+    found.pairs[mode] = counts[0][below] + counts[0][above] - counts[0][tied]
+    for values, both, column in (
+        (queries, counts[1], TWIN_QUERIES),
+        (clusters, counts[2], TWIN_UNITS),
+    ):
+        values[mode] = both[below] + both[above] - twin[..., column].astype(np.int64)
+    found.items[mode] = count_first(first, layout.n_groups, layout.n_bins, [(below, above)])[0]
+    if layout.by_place:
+        parts = np.cumsum(cells, axis=2).transpose(3, 1, 0, 2)
+        weight, total = parts.reshape(2, 2, N_CELLS, *parts.shape[2:])
+        return replace(found, cells=parts).with_estimates(combine_cells(weight, total).estimate)
+    return found.with_sides(_sides(sums[list(rows.twin)], twin))
+
+
+def _sides(sums: Floats, twin: Floats) -> Sides:
+    """Return the sums of both sides of a tie, from those of the rows below, above and tied."""
+    ties = 0.5 * sums[2]
+    weight, total = (sums[:2, ..., k] - ties[..., k] for k in (PAIRS, SUM))
+    alone = {k: sums[k][..., [PAIRS, SUM, SUM, SQUARES]].transpose(2, 0, 1) for k in range(3)}
+    of_unit = {k: sums[k][..., [CC, CU, CU, UU]].transpose(2, 0, 1) for k in range(3)}
+    products = twin[..., TWIN_PRODUCTS:].reshape(*twin.shape[:2], 3, 4).transpose(2, 3, 0, 1)
+    return Sides(
+        weight,
+        total,
+        {
+            # Two rows have a pair in common only where it is tied.
+            "naive": fold_rows(_products_of_rows(alone, np.stack([alone[2]] * 3))),
+            "query": fold_rows(_products_of_rows(of_unit, products)),
         },
     )
 
 
-def _no_bins(shape: tuple[int, int], n_bins: int) -> FirstBins:
-    """Return a table of items without a pair; the narrower type stays in the cache."""
-    if n_bins < 256:
-        return np.full(shape, n_bins, dtype=np.uint8)
-    return np.full(shape, n_bins, dtype=np.uint16)
-
-
-class _FirstBins:
-    """The first bin of each item, in one table for each block that is swept at the same time.
-
-    Lowering an entry is not safe from two threads at once.
-    """
-
-    def __init__(self, n_items: int, n_slots: int, n_bins: int) -> None:
-        self.shape = (n_items, n_slots)
-        self.n_bins = n_bins
-        self.free: list[FirstBins] = []
-
-    @contextmanager
-    def lent(self) -> Iterator[FirstBins]:
-        """Lend a table to one block."""
-        try:
-            table = self.free.pop()
-        except IndexError:
-            table = _no_bins(self.shape, self.n_bins)
-        yield table
-        self.free.append(table)
-
-    def items(self) -> Ints:
-        """Return how many items of each slot have a pair up to each bin."""
-        n_items, n_slots = self.shape
-        found = np.zeros((n_slots, self.n_bins + 1), dtype=np.int64)
-        if self.free and n_items:
-            first = np.minimum.reduce(self.free)
-            for slot in range(n_slots):
-                found[slot] = np.bincount(first[:, slot], minlength=self.n_bins + 1)
-        return np.cumsum(found[:, :-1], axis=1)
+def _products_of_rows(own: dict[int, Floats], between: Floats) -> dict[tuple[int, int], Floats]:
+    """Name the products of rows with themselves, and of two rows, as `fold_rows` takes them."""
+    two = {(0, 1): between[0], (0, 2): between[1], (1, 2): between[2]}
+    return {(k, k): products for k, products in own.items()} | two

@@ -9,7 +9,7 @@ from mpc_lab.pairing.log import Log
 from mpc_lab.vocabulary import Ints
 
 if TYPE_CHECKING:
-    from mpc_lab.pairing.items import ItemSums
+    from mpc_lab.pairing.clusters import ItemSums
     from mpc_lab.pairing.moments import Moments
     from mpc_lab.ranking import LogFacts
     from mpc_lab.scoring import Rule

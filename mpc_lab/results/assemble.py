@@ -20,47 +20,35 @@ from numpy.typing import NDArray
 from mpc_lab import __version__
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
-from mpc_lab.inference.estimates import Estimates, effective_items, estimate
+from mpc_lab.inference.estimates import Estimates
 from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.power import floor_variance, mde
 from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
-from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.moments import Moments, Quadratic, Scaling, Together
 from mpc_lab.results.base import AuditBase
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
 from mpc_lab.results.recipe import rule_parts
 from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
+from mpc_lab.results.sides import (
+    guarded,
+    infer,
+    read_headline_sides,
+    read_sides,
+    side_sums,
+    side_variables,
+)
 from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode, verdict_modes
 
 if TYPE_CHECKING:
+    from mpc_lab.pairing.measure_sides import TwoSides
     from mpc_lab.ranking import LogFacts
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
 
 Array = NDArray[Any]
 # How two thresholds move together: for some groups at a time, axes (mode, group, bin, bin).
-Cross = Callable[[int], list[tuple[Array, Quadratic]]]
-
-
-def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
-    """Estimate every cell of axes (mode, group, threshold)."""
-    by_item = "item" in moments.by
-    items = None
-    if by_item:
-        items = effective_items(
-            moments.pairs, moments.squares["inside"], moments.squares["outside"]
-        )
-    return estimate(
-        moments.pairs,
-        moments.center[None, :, None],
-        moments.by,
-        clusters=moments.clusters,
-        cluster=cluster,
-        level=level,
-        item_effective=items,
-        # An item in two units makes the squares of its whole sum larger than those of its parts.
-        shared_items=moments.by["item"].cc > moments.by["item_query"].cc if by_item else False,
-    )
+Cross = Callable[[int], list[tuple[Array, Together]]]
 
 
 def judge(
@@ -202,6 +190,7 @@ def headline(
     correlations: Sequence[Array] | None = None,
     heavy_share: Array | None = None,
     underpowered: Array | None = None,
+    sides: Sequence[TwoSides] = (),
 ) -> xr.Dataset:
     """Label the cells at each group's own threshold.
 
@@ -218,6 +207,8 @@ def headline(
         See :func:`mpc_lab.pairing.heavy.heavy_shares`; sums alone do not tell it.
     underpowered : bool array (rule, group), optional
         Where no threshold gave the power asked for.
+    sides : sequence of TwoSides, optional
+        For each rule, what both sides of a tie say.
     """
     found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in own]
     cells: dict[str, Any] = {
@@ -233,6 +224,8 @@ def headline(
         seed=plan.seed,
         correlations=correlations,
     )
+    cells |= side_variables(plan, sides)
+    cells |= guarded(cells)
     cells |= _power_cells(plan, found)
     if heavy_share is not None:
         cells["heavy_share"] = heavy_share
@@ -349,19 +342,26 @@ def _bands(
     found: Estimates,
     moments: Moments,
     indices: Array,
-    together: list[tuple[Array, Quadratic]],
+    together: list[tuple[Array, Together]],
 ) -> tuple[Array, Array]:
     low, high = np.full(moments.pairs.shape, np.nan), np.full(moments.pairs.shape, np.nan)
     pairs = moments.pairs.astype(float)
     delta = moments.by["naive"].cu / np.maximum(pairs, 1.0)
+    scaling = None
+    if moments.sides is not None and moments.two_sided is not None:
+        scaling = moments.sides.scaled(pairs[moments.two_sided])
     for groups, sums in together:
         for k, group in enumerate(groups):
-            both = np.ix_(indices[group], indices[group])
             for mode in plan.mode_rows:
+                own = None
+                if mode == moments.two_sided:
+                    if scaling is None:
+                        continue  # without a second pass there are estimates alone
+                    own = Scaling(scaling.alpha[:, group], scaling.eta[:, group])
                 moving = covariance(
                     pairs[mode, group],
                     delta[mode, group],
-                    *(square[mode, k][both] for square in (sums.cc, sums.cu, sums.uu)),
+                    *sums.of(mode, k, own, indices[group]),
                 )
                 band = sup_t_band(
                     found.estimate[mode, group],
@@ -397,6 +397,7 @@ def moments(
     all_pairs: Array,
     correlations: Sequence[Array] | None = None,
     capped: tuple[Array, tuple[float, float]] | None = None,
+    own: Sequence[Moments] = (),
 ) -> xr.Dataset:
     """Label the sums, so that saved audits can be added up and judged anew."""
     cells: dict[str, Any] = {
@@ -414,6 +415,7 @@ def moments(
             )
     for side in by_rule[0].squares:
         cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
+    cells |= side_sums(by_rule, own)
     if correlations is not None:
         cells["correlation"] = np.stack(list(correlations))
     attrs: dict[str, object] = {}
@@ -454,6 +456,8 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
                 for side in ("inside", "outside")
                 if f"{side}_cc" in values
             },
+            sides=read_sides(values, rule),
+            cells=values["cells"][rule] if "cells" in values else None,
         )
         for rule in range(found.sizes["scoring_rule"])
     ]
@@ -476,6 +480,8 @@ def headline_moments(audit: AuditBase) -> list[Moments]:
         sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
         index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
         kept.append(moments.at(np.array(index, dtype=np.int64)))
+    if audit.moments is not None:
+        kept = [read_headline_sides(audit.moments, k, part) for k, part in enumerate(kept)]
     return kept
 
 

@@ -199,6 +199,15 @@ def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | 
     )
 
 
+def need_one_side(method: str, mode: str) -> None:
+    """Refuse a mode whose estimate is the mean of two sides, where a plain mean over pairs is."""
+    if mode in MODES and MODES[mode].two_sided:
+        raise MpcError(
+            f"{method} must have a mode whose estimate is a mean over its pairs; got {mode!r}, "
+            'which is the mean of two sides. Take pairing_mode="matched" or "mirrored".'
+        )
+
+
 def known_scores(ranking: Ranking, label: str, group: str) -> Floats | None:
     """Return the scores of a rule of which only the label is left, None for those of the log."""
     from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Demoted, as_rule

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
-from mpc_lab.results.assemble import bracketed, headline_moments, infer, judge, mode_rows
+from mpc_lab.results.assemble import bracketed, headline_moments, judge, mode_rows
 from mpc_lab.results.base import AuditBase, check_label, settings
 from mpc_lab.results.primary import declared
 from mpc_lab.results.questions.sequence import intervals
+from mpc_lab.results.sides import guarded, infer
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
 
@@ -203,7 +204,7 @@ def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str
     if options["adjust"] == "romano_wolf" and audit.moments is not None:
         correlations = list(audit.moments["correlation"].values)
     own = headline_moments(audit)
-    return judge(
+    cells = judge(
         own[0].modes,
         [infer(moments, cluster=str(options["cluster"]), level=level) for moments in own],
         method=str(options["adjust"]),
@@ -212,6 +213,20 @@ def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str
         seed=int(options.get("seed", 0)),
         correlations=correlations,
     )
+    return cells | _guarded(audit, cells)
+
+
+def _guarded(audit: AuditBase, cells: dict[str, Any]) -> dict[str, Any]:
+    """Take the direction from cells whose pairs were not shown as their words say."""
+    shown = {}
+    rows = mode_rows(audit)
+    for name in ("place_overlap", "shown_above"):
+        if name not in audit.headline:
+            return {}
+        shown[name] = np.full(cells["verdict"].shape, np.nan)
+        known = audit.headline[name].transpose("scoring_rule", "pairing_mode", "group").values
+        shown[name][:, rows] = known
+    return guarded(cells | shown)
 
 
 def _judged_anytime(
@@ -222,7 +237,8 @@ def _judged_anytime(
     cut = np.zeros(low.shape, dtype=np.bool_)
     cells = {"ci_low_adjusted": low, "ci_high_adjusted": high, "ci_cut": cut}
     modes = headline_moments(audit)[0].modes
-    return cells | bracketed(modes, cells, np.full(low.shape, ""), tolerance)
+    cells |= bracketed(modes, cells, np.full(low.shape, ""), tolerance)
+    return cells | _guarded(audit, cells)
 
 
 def own_tolerance(audit: AuditBase, tolerance: float | None) -> float | None:

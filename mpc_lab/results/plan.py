@@ -29,10 +29,10 @@ from mpc_lab.results.primary import Primary, as_primary
 from mpc_lab.scoring import Rule, as_rules
 from mpc_lab.vocabulary import (
     ADJACENT,
-    MATCHED,
     MODES,
     VARIANCES,
     Mode,
+    default_modes,
     public_variances,
     swept_modes,
 )
@@ -144,12 +144,10 @@ def make_plan(
         pairing_modes, threshold, epsilon = _rank_only(
             as_rules(scoring_rules), pairing_modes, as_threshold(threshold), epsilon, closeness
         )
-    elif pairing_modes is None:
-        pairing_modes = (MATCHED.name,)
     plan = Plan(
         groups=_groups(log, groups, against),
         scoring_rules=as_rules(scoring_rules),
-        pairing_modes=_labels("pairing_modes", pairing_modes, tuple(MODES)),
+        pairing_modes=_modes(log, pairing_modes),
         threshold=as_threshold(threshold),
         epsilon=None if epsilon is None else _grid(epsilon),
         cluster=_cluster(log, cluster),
@@ -228,6 +226,12 @@ def _groups(
     if not chosen:
         raise MpcError("An audit needs at least one group, but there is none to audit.")
     return chosen
+
+
+def _modes(log: Known, modes: Sequence[str] | None) -> tuple[str, ...]:
+    if modes is None:
+        return default_modes(log.columns.position is not None)
+    return _labels("pairing_modes", modes, tuple(MODES))
 
 
 def _cluster(log: Known, cluster: str) -> str:

@@ -20,7 +20,7 @@ from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.terms import DIFFERENCE, SCORE
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
-from mpc_lab.results.assemble import infer, moments_by_rule
+from mpc_lab.results.assemble import moments_by_rule
 from mpc_lab.results.audit import Audit
 from mpc_lab.results.base import is_rank_only, names_in, settings
 from mpc_lab.results.plan import Plan
@@ -36,6 +36,7 @@ from mpc_lab.results.pooling import (
     with_items,
 )
 from mpc_lab.results.primary import declared
+from mpc_lab.results.sides import infer
 from mpc_lab.vocabulary import VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
@@ -104,6 +105,8 @@ def pool(audits: Sequence[Audit]) -> Audit:
             summed = [
                 with_items(shares, tables, k, moments, edges) for k, moments in enumerate(summed)
             ]
+    if any(moments.cells is not None for moments in summed):
+        lost.append("the interval of symmetric pairs: inside cells of places it needs the rows")
     if plan.adjust == "romano_wolf":
         lost.append("romano_wolf: it needs the sums of single queries; holm is used")
         plan = replace(plan, adjust="holm")
@@ -344,6 +347,8 @@ def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
             for name, sums in moments.by.items()
         },
         squares={side: sums * kept for side, sums in moments.squares.items()},
+        sides=moments.sides and moments.sides.take(lambda values: values * kept[0]),
+        cells=None if moments.cells is None else moments.cells * kept[0],
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.capped import CAPPED_SUMS
-from mpc_lab.pairing.items import MOST_KEPT, ItemSums, Rows, join_rows, rows_of_group, square_rows
+from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.items import MOST_KEPT, Rows, join_rows, rows_of_group, square_rows
 from mpc_lab.pairing.measure import put_item_sums
-from mpc_lab.pairing.moments import Moments, Quadratic
+from mpc_lab.pairing.modes import rows_of
+from mpc_lab.pairing.moments import Moments, Quadratic, Sides, Together
+from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.results.assemble import Cross, moments_by_rule
 from mpc_lab.results.base import need_rows, settings
-from mpc_lab.vocabulary import Floats
+from mpc_lab.vocabulary import MODES, Floats, Mode, Side
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.log import Log
@@ -35,6 +38,7 @@ _NO_KEY = b"mpc_lab items"
 def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
     """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin.
 
+    Cells are of rows of sums: a mode of two sides is made of several, and has none of its own.
     Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log.
     """
     ranking = need_rows(audit, "save(items=True)")
@@ -144,9 +148,19 @@ def cross_sums(audit: Audit) -> xr.Dataset | None:
                 for square in ("cc", "cu", "uu")
             }
         )
+        if all(sums.sides is not None for _, sums in parts):
+            sides = np.concatenate([sums.sides for _, sums in parts], axis=2)
+            found[-1]["sides"] = sides[:, :, order]
     dims = ("scoring_rule", "pairing_mode", "group", "bin", "other_bin")
+    of_sides = ("scoring_rule", "sides", "product", *dims[2:])
     return xr.Dataset(
-        {square: (dims, np.stack([rule[square] for rule in found])) for square in found[0]}
+        {
+            square: (
+                of_sides if square == "sides" else dims,
+                np.stack([one[square] for one in found]),
+            )
+            for square in found[0]
+        }
     )
 
 
@@ -162,6 +176,11 @@ class Share:
     groups: list[int | None]
     rules: list[int]
     modes: list[int]
+
+    @property
+    def kept_modes(self) -> tuple[Mode, ...]:
+        """All modes that the audit was summed over, in its order."""
+        return tuple(MODES[name] for name in sums_of(self.audit)["pairing_mode"].values.tolist())
 
 
 def sums_of(audit: Audit) -> xr.Dataset:
@@ -180,6 +199,9 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
     counts = {name: np.zeros(shape, dtype=np.int64) for name in ("pairs", "queries", "clusters")}
     center = np.array([_center(shares, rule, group) for group in range(n_groups)])
     by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in names}
+    sides, cells = _no_sides(shares, names, shape), None
+    if all(moments.cells is not None for share in shares for moments in share.moments):
+        cells = np.zeros((2, N_PARTS, *shape[1:]))
     for share in shares:
         moments = share.moments[share.rules[rule]]
         for group, own in enumerate(share.groups):
@@ -194,7 +216,12 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
                 by[name].cc[:, group] += moved.cc
                 by[name].cu[:, group] += moved.cu
                 by[name].uu[:, group] += moved.uu
-    return Moments(
+            if sides is not None and moments.sides is not None:
+                _add_sides(sides, group, moments.sides, own, index, shift)
+            if cells is not None and moments.cells is not None:
+                here = moments.cells[:, :, own, index]
+                cells[:, :, group] += np.stack([here[0], here[1] + shift * here[0]])
+    found = Moments(
         modes=modes,
         edges=np.tile(edges, (n_groups, 1)),
         center=center,
@@ -204,6 +231,42 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
         items=np.zeros(shape, dtype=np.int64),
         by=by,
     )
+    if cells is None:
+        return found.with_sides(sides)
+    weight, total = cells.reshape(2, 2, N_CELLS, *shape[1:])
+    return replace(found, cells=cells).with_estimates(combine_cells(weight, total).estimate)
+
+
+def _no_sides(
+    shares: list[Share], names: tuple[str, ...], shape: tuple[int, int, int]
+) -> Sides | None:
+    """Return room for the sums of a mode of two sides; None where there is no such mode."""
+    if any(moments.sides is None for share in shares for moments in share.moments):
+        return None
+    cells = shape[1:]
+    return Sides(
+        np.zeros((2, *cells)),
+        np.zeros((2, *cells)),
+        {name: np.zeros((3, 4, *cells)) for name in names},
+    )
+
+
+def _add_sides(
+    total: Sides, group: int, sides: Sides, own: int, index: NDArray[np.int64], shift: float
+) -> None:
+    """Add the sums of one audit and group at the shared thresholds."""
+    weight = sides.weight[:, own, index]
+    total.weight[:, group] += weight
+    total.total[:, group] += sides.total[:, own, index] + shift * weight
+    for name, products in total.by.items():
+        products[:, :, group] += recentred_sides(sides.by[name][:, :, own, index], shift)
+
+
+def recentred_sides(products: Floats, shift: float) -> Floats:
+    """Return Σc·c′, Σc·U′, ΣU·c′, ΣU·U′, axis 1, with U + shift·c in place of U."""
+    cc, cu, uc, uu = np.moveaxis(products, 1, 0)
+    moved = [cc, cu + shift * cc, uc + shift * cc, uu + shift * (cu + uc) + shift**2 * cc]
+    return np.stack(moved, axis=1)
 
 
 def _additive(shares: list[Share]) -> list[str]:
@@ -240,17 +303,17 @@ def with_items(
     edges: Floats,
 ) -> Moments:
     """Add up the tables of items and of dyads, then square them."""
-    n_modes, n_groups, n_bins = moments.pairs.shape
+    _, n_groups, n_bins = moments.pairs.shape
+    rows = rows_of(moments.modes)
 
-    def square(mode: int, group: int) -> ItemSums:
-        items, dyads = (
-            _join_tables(shares, tables, kind, rule, mode, group, moments, edges)
-            for kind in ("items", "dyads")
-        )
-        return square_rows(items, dyads, n_bins)
+    def square(group: int) -> list[ItemSums]:
+        def of(kind: str, side: Side) -> Rows:
+            return _join_tables(shares, tables, kind, rule, side, group, moments, edges)
 
-    found = [[square(mode, group) for mode in range(n_modes)] for group in range(n_groups)]
-    return put_item_sums(moments, found)
+        found = [(of("items", side), of("dyads", side)) for side in rows.sides]
+        return square_rows(found, rows, n_bins)
+
+    return put_item_sums(moments, [square(group) for group in range(n_groups)])
 
 
 def _join_tables(
@@ -258,7 +321,7 @@ def _join_tables(
     tables: list[dict[str, xr.Dataset]],
     kind: str,
     rule: int,
-    mode: int,
+    side: Side,
     group: int,
     moments: Moments,
     edges: Floats,
@@ -268,7 +331,8 @@ def _join_tables(
         own = share.groups[group]
         if own is None:
             continue
-        rows = _rows_of_cell(table[kind], share.rules[rule], share.modes[mode], own)
+        row = rows_of(share.kept_modes).sides.index(side)
+        rows = _rows_of_cell(table[kind], share.rules[rule], row, own)
         mine = share.moments[share.rules[rule]]
         bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
         kept = bins < len(edges)
@@ -288,11 +352,11 @@ def _join_tables(
     return join_rows(found)
 
 
-def _rows_of_cell(table: xr.Dataset, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
-    """Return the rows of one cell: they stand together, in the order of rule, group and mode."""
+def _rows_of_cell(table: xr.Dataset, rule: int, row: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell: they stand together, in the order of rule, group and row."""
     here = (
         (table["rule"].values == rule)
-        & (table["mode"].values == mode)
+        & (table["mode"].values == row)
         & (table["group"].values == group)
     )
     columns = ("one", "other", "outside", "bin", "pairs", "sums")
@@ -348,9 +412,10 @@ def pooled_cross(shares: list[Share], edges: Floats, n_rules: int) -> Cross | No
     return lambda rule: [(groups, totals[rule])]
 
 
-def _cross_of_rule(shares: list[Share], kept: list[Any], rule: int, edges: Floats) -> Quadratic:
+def _cross_of_rule(shares: list[Share], kept: list[Any], rule: int, edges: Floats) -> Together:
     n_groups = len(shares[0].groups)
     total = [np.zeros((len(shares[0].modes), n_groups, len(edges), len(edges))) for _ in range(3)]
+    sides = np.zeros((3, 4, n_groups, len(edges), len(edges)))
     for share, found in zip(shares, kept, strict=True):
         moments = share.moments[share.rules[rule]]
         for group, own in enumerate(share.groups):
@@ -365,4 +430,10 @@ def _cross_of_rule(shares: list[Share], kept: list[Any], rule: int, edges: Float
             total[0][:, group] += cc
             total[1][:, group] += cu + shift * cc
             total[2][:, group] += uu + shift * (cu + np.swapaxes(cu, -1, -2)) + shift**2 * cc
-    return Quadratic(*total)
+            if "sides" in found:
+                both = found["sides"].values[share.rules[rule]][:, :, own][..., index, :][
+                    ..., index
+                ]
+                sides[:, :, group] += recentred_sides(both, shift)
+    known = all("sides" in found for found in kept)
+    return Together(total[0], total[1], total[2], sides if known else None)

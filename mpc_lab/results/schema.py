@@ -106,6 +106,17 @@ HEADLINE: dict[str, Variable] = {
         "1",
         optional=True,
     ),
+    **{
+        name: Variable(HEADLINE_DIMS, "f", meaning, units, optional=True)
+        for name, meaning, units in (
+            ("place_effect", "half the jump of the gap between both sides of a tie", "outcome"),
+            ("place_effect_low", "lower end of the interval of the place effect", "outcome"),
+            ("place_effect_high", "upper end of the interval of the place effect", "outcome"),
+            ("place_effect_p_value", "two-sided p-value for a place effect of 0", "1"),
+            ("place_overlap", "share of symmetric pairs that both sides were shown at", "1"),
+            ("shown_above", "share of matched pairs shown in the other order", "1"),
+        )
+    },
     "underpowered": Variable(
         HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
     ),
@@ -128,6 +139,33 @@ SQUARES = {
     "uu": ("sum of squared centred sums", "outcome^2"),
 }
 
+
+def _side_schema(prefix: str, *bins: str) -> dict[str, Variable]:
+    """Return the variables of a mode of two sides, with `bins` on all thresholds."""
+    cell = ("group", *bins)
+    found = {
+        f"{prefix}{name}": Variable(
+            ("scoring_rule", "side", *cell), "f", f"{meaning} of either side", units, True
+        )
+        for name, meaning, units in (
+            ("side_weight", "weight of the pairs", "1"),
+            ("side_sum", "centred sum", "outcome"),
+        )
+    }
+    products = "products of the weights and centred sums of two sides over"
+    for family in SUM_FAMILIES:
+        dims = ("scoring_rule", "sides", "product", *cell)
+        found[f"{prefix}sides_{family}"] = Variable(
+            dims, "f", f"{products} {family} clusters", "", True
+        )
+    for which in ("inside", "outside"):
+        meaning = f"products of the weights of two sides over items {which} the group"
+        found[f"{prefix}sides_{which}"] = Variable(
+            ("scoring_rule", "sides", *cell), "f", meaning, "1", True
+        )
+    return found
+
+
 MOMENTS: dict[str, Variable] = {
     "pairs": Variable(MOMENT_DIMS, "i", "pairs up to the bin", "1"),
     "queries": Variable(MOMENT_DIMS, "i", "queries with a pair up to the bin", "1"),
@@ -149,6 +187,15 @@ MOMENTS: dict[str, Variable] = {
     ),
     "outside_cc": Variable(
         MOMENT_DIMS, "f", "sum of squared pair counts over the other items", "1", optional=True
+    ),
+    **_side_schema("", "bin"),
+    **_side_schema("headline_"),
+    "cells": Variable(
+        ("scoring_rule", "weight_or_sum", "part", "group", "bin"),
+        "f",
+        "pairs and centred sums of either side in each cell of places",
+        "",
+        optional=True,
     ),
     "correlation": Variable(
         ("pairing_mode", "cell", "other_cell"),

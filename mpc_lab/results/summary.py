@@ -5,6 +5,7 @@ The words are chosen so as not to overstate: a gap that was not found is not a g
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -46,6 +47,10 @@ _REASONS = {
     "bracket": (
         "beside the items just above and those just below they are not on the same side of 0, "
         "which a ranking without bias shows too"
+    ),
+    "shown order": (
+        "the pairs were not shown in the order that these words need, so that the effect of the "
+        "place cannot be told from a gap"
     ),
     "scores run against outcomes": (
         "higher than for the items ranked just above them and lower than for those just below; "
@@ -209,6 +214,7 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
             *_declared(options),
             _compared(first, options, leaves),
             *terms_in_words(options),
+            *_place_effect(audit, first, options),
             _inference(first, options),
         ],
         more=list(_more(parts)),
@@ -369,6 +375,30 @@ def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
 def _others_in(options: dict[str, Any]) -> str:
     against = options.get("against")
     return "outside it" if against is None else f"of {quoted(against)}"
+
+
+def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
+    """Say what a higher place is worth, where positions were logged and it is clear."""
+    columns = json.loads(str(options.get("columns", "{}")))
+    if "place_effect" not in audit.headline or not columns.get("position"):
+        return
+    at = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
+    low, high = at["place_effect_low"].values, at["place_effect_high"].values
+    known = [k for k in range(len(low)) if low[k] > 0 or high[k] < 0]
+    if not known:
+        return
+    # Of several groups the one that knows it best.
+    best = min(known, key=lambda k: high[k] - low[k])
+    places = decimals(low[best], high[best])
+    worth, *ends = (
+        number(value, places) for value in (at["place_effect"].values[best], low[best], high[best])
+    )
+    named = quoted(str(at["group"].values[best]))
+    group = f", by the pairs of group {named}" if len(low) > 1 else ""
+    yield (
+        f"Being shown above an equal is worth {worth} {columns.get('outcome') or 'of the outcome'} "
+        f"here ({ends[0]} to {ends[1]}){group}. Matched pairs carry it; symmetric pairs do not."
+    )
 
 
 def _inference(part: Slice, options: dict[str, Any]) -> str:

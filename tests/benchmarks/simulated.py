@@ -15,7 +15,8 @@ from mpc_lab.inference.estimates import critical
 from mpc_lab.inference.multiplicity import METHODS, adjust
 from mpc_lab.pairing.measure import choose_thresholds, covariances, measure, measure_cross
 from mpc_lab.pairing.thresholds import Quantile, default_grid
-from mpc_lab.results.assemble import infer, judge
+from mpc_lab.results.assemble import judge
+from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import MATCHED, MIRRORED
 

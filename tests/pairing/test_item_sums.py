@@ -8,6 +8,7 @@ from mpc_lab.pairing.items import rows_of_group, square_rows
 from mpc_lab.pairing.kernels import stable_order
 from mpc_lab.pairing.log import rescore, sort_rows
 from mpc_lab.pairing.measure import measure
+from mpc_lab.pairing.modes import rows_of
 from mpc_lab.scoring import Baseline, Boosted, Calibrated
 from mpc_lab.vocabulary import MODES
 
@@ -33,9 +34,14 @@ def test_listing_in_shares_adds_up_to_the_same_sums(monkeypatch):
 def test_rows_squared_are_the_sums_over_items_and_dyads():
     ranking = small_ranking()
     moments = moments_of(ranking)
-    for mode, rows in enumerate(rows_of_group(sort_rows(ranking), 1, moments, 1)):
-        found = square_rows(*rows, 3)
+    rows = rows_of_group(sort_rows(ranking), 1, moments, 1)
+    by_mode = square_rows(rows, rows_of(moments.modes), 3)
+    for name, products in by_mode[moments.two_sided].sides.items():
+        assert np.allclose(products, moments.sides.by[name][:, :, 1])
+    for mode, found in enumerate(by_mode):
         assert (found.items == moments.items[mode, 1]).all()
+        if mode == moments.two_sided:
+            continue
         assert np.allclose(found.inside, moments.squares["inside"][mode, 1])
         assert np.allclose(found.by["item"].uu, moments.by["item"].uu[mode, 1])
         assert np.allclose(found.by["dyad"].cu, moments.by["dyad"].cu[mode, 1])

@@ -16,6 +16,7 @@ from mpc_lab.results.base import (
     chosen_groups,
     inference_options,
     names_in,
+    need_one_side,
     need_rows,
 )
 from mpc_lab.results.questions.pairs import CellRows, open_cell
@@ -53,6 +54,7 @@ def balance(
 
     ``done`` is called after each placebo, to show the progress of many.
     """
+    need_one_side("balance", pairing_mode)
     ranking = need_rows(audit, "balance")
     permutations = _placebos(permutations)
     epsilon = None if epsilon is None else check_epsilon(epsilon, unlimited=True)

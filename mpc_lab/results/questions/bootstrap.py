@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,15 +17,20 @@ from mpc_lab.vocabulary import MODES
 
 def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr.Dataset:
     """Resample queries and recompute the headline; see :meth:`mpc_lab.Audit.bootstrap`."""
+    from mpc_lab.inference.bootstrap import Bootstrap, bootstrap_sides
     from mpc_lab.inference.bootstrap import bootstrap as resample
     from mpc_lab.pairing.pairs import sums_by_unit
 
     ranking = need_rows(audit, "bootstrap")
     labels = {name: audit.headline[name].values for name in HEADLINE_DIMS}
     shape = tuple(len(values) for values in labels.values())
+    _, level, own_seed = inference_options(audit)
+    seed = own_seed if seed is None else check_whole("seed", seed)
+    options: dict[str, Any] = {"draws": draws, "level": level, "seed": seed}
     cells = list(product(*labels.values()))
     counts = np.zeros((ranking.n_units, len(cells)))
     sums = np.zeros_like(counts)
+    two_sided: dict[int, Bootstrap] = {}
     opened = None
     for k, (group, rule, mode) in enumerate(cells):
         epsilon = float(audit.headline["epsilon"].sel(group=group, scoring_rule=rule).values[0])
@@ -32,11 +38,16 @@ def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr
             continue
         if (group, rule) != opened:
             cell, opened = open_cell(audit, "bootstrap", group, rule, mode), (group, rule)
-        side = MODES[mode].side
-        counts[:, k], sums[:, k] = sums_by_unit(cell.log, cell.member, side, epsilon)
-    _, level, own_seed = inference_options(audit)
-    seed = own_seed if seed is None else check_whole("seed", seed)
-    found = resample(counts, sums, draws=draws, level=level, seed=seed)
+        if MODES[mode].two_sided:
+            weight, total, fewest = cell.parts_by_unit(mode, epsilon)
+            two_sided[k] = bootstrap_sides(weight, total, fewest=fewest, **options)
+        else:
+            side = MODES[mode].side
+            counts[:, k], sums[:, k] = sums_by_unit(cell.log, cell.member, side, epsilon)
+    found = resample(counts, sums, **options)
+    for k, of_cell in two_sided.items():
+        for name in found.__dataclass_fields__:
+            getattr(found, name)[k] = getattr(of_cell, name)[0]
     variables = {
         name: (HEADLINE_DIMS, getattr(found, name).reshape(shape))
         for name in found.__dataclass_fields__

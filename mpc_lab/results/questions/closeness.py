@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.pairing.items import ItemSums, sum_items
+from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.measure import choose_thresholds, measure
 from mpc_lab.pairing.pairs import count_matched
@@ -22,7 +23,6 @@ from mpc_lab.pairing.terms import (
 )
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold, round_up
 from mpc_lab.pairing.walk import PlainWalk
-from mpc_lab.results.assemble import infer
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
@@ -32,6 +32,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
+from mpc_lab.results.sides import infer
 from mpc_lab.vocabulary import ADJACENT, MODES, VARIANCES, Floats, Mode
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -12,6 +12,10 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import AuditBase, inference_options, names_in, refuse_rank_only
 from mpc_lab.results.questions.pairs import CellRows, open_cell
+from mpc_lab.vocabulary import MODES
+
+if TYPE_CHECKING:
+    from mpc_lab.inference.estimates import Estimates
 
 _METHOD = (
     "intercept of a regression of d on 1, x, x^2 with weights 1 - x/bandwidth, x the distance "
@@ -80,23 +84,39 @@ def _chosen(cell: CellRows) -> float:
 def _of_mode(cell: CellRows, mode: str, h: float, cluster: str, level: float) -> dict[str, Any]:
     from mpc_lab.inference.limit import distance_density
     from mpc_lab.inference.limit import limit as limit_of_pairs
+    from mpc_lab.inference.sides import limit_of_sides
 
     pairs = cell.pairs(mode, h)
-    found = limit_of_pairs(
-        pairs.distance,
-        pairs.d,
-        pairs.query,
-        bandwidth=h,
-        item_i=pairs.item_i,
-        item_j=pairs.item_j,
-        cluster=cluster,
-        level=level,
-    )
+    effect: Estimates | None = None
+    if MODES[mode].two_sided:
+        sided = cell.sided(pairs, tie=1.0)
+        found, effect = limit_of_sides(sided, bandwidth=h, cluster=cluster, level=level)
+    else:
+        found = limit_of_pairs(
+            pairs.distance,
+            pairs.d,
+            pairs.query,
+            bandwidth=h,
+            item_i=pairs.item_i,
+            item_j=pairs.item_j,
+            cluster=cluster,
+            level=level,
+        )
     # Without a bandwidth there are ties alone, and no density to draw.
     near = distance_density(pairs.distance, h, total=cell.count(mode), bins=BINS) if h > 0 else None
     return {
         **asdict(found),
+        **_place_effect(effect),
         "density_at_zero": near.at_zero if near else np.nan,
         "distance_density": near.density if near else np.full(BINS, np.nan),
         "distance_count": near.counts if near else np.zeros(BINS, dtype=np.int64),
+    }
+
+
+def _place_effect(found: Estimates | None) -> dict[str, float]:
+    """Return half the difference of the two sides' limits; NaN for a mode of one side."""
+    names = {"": "estimate", "_low": "ci_low", "_high": "ci_high", "_p_value": "p_value"}
+    return {
+        f"place_effect{end}": float("nan") if found is None else float(getattr(found, name))
+        for end, name in names.items()
     }

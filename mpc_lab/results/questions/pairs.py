@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mpc_lab.errors import check_epsilon, check_whole
+from mpc_lab.errors import MpcError, check_epsilon, check_whole
 from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results.base import (
     AuditBase,
@@ -25,7 +25,10 @@ from mpc_lab.results.base import (
 from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from mpc_lab.inference.clustered import PairCodes
+    from mpc_lab.inference.sides import SidedPairs
     from mpc_lab.pairing.log import Log
     from mpc_lab.ranking import Ranking
 
@@ -75,13 +78,22 @@ def shown_scores(ranking: Ranking, rule: str, scores: Floats) -> Floats:
 
 def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
     """Return the statsmodels fit of the outcome difference on a constant for one cell."""
-    from mpc_lab.inference.regression import fit
+    from mpc_lab.inference.regression import fit, fit_sides
 
     ranking = need_rows(audit, "regression")
     scores = rule_scores(audit, group, rule, mode)
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, None)
     codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
-    return fit(listed["d"], codes[listed["row_i"]])
+    query = codes[listed["row_i"]]
+    if not MODES[mode].two_sided:
+        return fit(listed["d"], query)
+    if ranking.position is not None:
+        raise MpcError(
+            f"regression must have a mode without place cells; got {mode!r} on a log with "
+            'positions. Take pairing_mode="matched", or a ranking without its position column.'
+        )
+    used = ranking.score if scores is None else scores
+    return fit_sides(listed["d"], np.sign(used[listed["row_j"]] - used[listed["row_i"]]), query)
 
 
 def _list(
@@ -191,6 +203,42 @@ class CellRows:
         from mpc_lab.pairing.pairs import count_side
 
         return count_side(self.log, self.member, MODES[mode].side)
+
+    def parts_by_unit(self, mode: str, epsilon: float) -> tuple[csr_array, csr_array, float]:
+        """Return the weight and the sum of each unit on the sides of a mode of two, as tables.
+
+        And what a side must weigh to count.
+        """
+        from scipy.sparse import csr_array
+
+        from mpc_lab.pairing.pairs import sums_by_side, unit_of_rows
+        from mpc_lab.pairing.places import FEWEST, N_PARTS, parts_of
+
+        if self.ranking.position is not None:
+            pairs = self.pairs(mode, epsilon)
+            place = self.ranking.position[self.log.row]
+            part = parts_of(place[pairs.row_i], place[pairs.row_j])
+            at = (unit_of_rows(self.log, pairs.row_i), part)
+            shape = (self.ranking.n_units, N_PARTS)
+            weight = csr_array((np.ones(len(part)), at), shape=shape)
+            return weight, csr_array((pairs.d, at), shape=shape), FEWEST
+        sides = sums_by_side(self.log, self.member, MODES[mode], epsilon)
+        tables = [csr_array(np.column_stack([side[k] for side in sides])) for k in (0, 1)]
+        return tables[0], tables[1], 0.0
+
+    def sided(self, pairs: CellPairs, tie: float) -> SidedPairs:
+        """Return listed pairs on the sides of a tie: by place where there are positions.
+
+        Otherwise by score, and a tied pair is on both sides with the weight `tie`.
+        """
+        from mpc_lab.inference.sides import by_place, by_score
+
+        listed = (pairs.distance, pairs.d)
+        if self.ranking.position is not None:
+            place = self.ranking.position[self.log.row]
+            return by_place(*listed, place[pairs.row_i], place[pairs.row_j], pairs.codes())
+        direction = np.sign(self.log.score[pairs.row_j] - self.log.score[pairs.row_i])
+        return by_score(*listed, direction, tie, pairs.codes())
 
     def pairs(self, mode: str, epsilon: float) -> CellPairs:
         """List the pairs up to a distance."""

@@ -13,11 +13,11 @@ from mpc_lab.results.assemble import (
     count_sides,
     family_size,
     headline_moments,
-    infer,
     mode_rows,
     weakest_sides,
 )
 from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.sides import infer
 
 _MEANING = {
     "mde": ("smallest gap found with the given power", "outcome"),

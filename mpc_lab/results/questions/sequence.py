@@ -16,9 +16,10 @@ from mpc_lab.pairing.capped import CAPPED_SUMS, capped_by_unit
 from mpc_lab.pairing.terms import SIGN, compare_group, terms_of
 from mpc_lab.pairing.thresholds import parse_threshold
 from mpc_lab.ranking import Ranking
-from mpc_lab.results.assemble import headline_moments, infer, mode_rows
+from mpc_lab.results.assemble import headline_moments, mode_rows
 from mpc_lab.results.base import AuditBase, rule_scores, settings
 from mpc_lab.results.schema import HEADLINE_DIMS
+from mpc_lab.results.sides import infer
 from mpc_lab.vocabulary import Floats, Ints
 
 # Cells of axes (rule, mode, group), the modes that were summed over: low, high, estimate, n_pairs.
@@ -127,6 +128,8 @@ def _from_rows(
             log, _ = compare_group(ranking, group, rule_scores(audit, group, rule, shown), terms)
             member = log.masks[0] != 0
             for m, mode in enumerate(modes):
+                if mode.two_sided:  # a mean of two means is no ratio of sums to bet on
+                    continue
                 c, d = capped_by_unit(log, member, mode.side, epsilon, cap, seed)
                 totals = np.array([c.sum(), d.sum()])
                 _check_counted(totals)

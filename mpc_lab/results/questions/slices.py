@@ -15,6 +15,7 @@ from mpc_lab.results.base import (
     cell_epsilon,
     headline_epsilon,
     inference_options,
+    need_one_side,
     need_rows,
     rule_scores,
     settings,
@@ -34,6 +35,7 @@ def by_segment(audit: AuditBase, scoring_rule: str, pairing_mode: str) -> xr.Dat
     """Return the headline within each segment; see :meth:`mpc_lab.Audit.by_segment`."""
     from mpc_lab.inference.slices import by_segment as within
 
+    need_one_side("by_segment", pairing_mode)
     ranking = need_rows(audit, "by_segment")
     cluster, level, _ = inference_options(audit)
     # Scores first: they tell whether there is such a rule. Without a threshold there is no pair.
@@ -96,6 +98,7 @@ def by_position(
     from mpc_lab.inference.position_effect import gamma_flip, position_sensitivity
     from mpc_lab.objective.ndcg import position_weights
 
+    need_one_side("by_position", pairing_mode)
     cluster, level, _ = inference_options(audit)
     ranking = need_rows(audit, "by_position")
     rule_scores(audit, group, scoring_rule, pairing_mode)

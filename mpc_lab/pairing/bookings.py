@@ -1,0 +1,319 @@
+"""What a sweep adds to, and what is booked of a pair, a query and a unit.
+
+A *slot* is one group under one row of the sums: slots are the groups under the first row, then the
+groups under the second, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_lab.pairing.kernels import ONE, inlined, lowest
+from mpc_lab.vocabulary import Floats, Ints, Masks
+
+PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
+N_SUMS = 8
+# What is booked of a mode of two sides.
+TWIN_QUERIES, TWIN_UNITS, TWIN_PRODUCTS = range(3)
+N_TWIN = 14
+
+Index = int | np.int64
+FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
+
+
+class Bookings(NamedTuple):
+    """What a sweep adds to.
+
+    Attributes
+    ----------
+    sums : float64 array (slot, bin, 8)
+        What each bin adds: pairs, queries and units; the changes of Σx and Σx², x the centred
+        difference; and over units the changes of Σc², ΣcU and ΣU². One cache line a bin.
+    first_bin : unsigned array (item, slot)
+        The first bin in which an item has a pair; no rows where it is not wanted.
+    cross : float64 array (slot, bin, bin, 3)
+        What two bins add together over units: Σc·c′, Σc·U′, ΣU·U′; no rows where not wanted.
+    twin : float64 array (group, bin, 14)
+        Of a mode of two sides, the queries and the units with pairs on both; over units the
+        changes of Σc·c′, Σc·U′, ΣU·c′, ΣU·U′ of the rows below and above, below and tied, above
+        and tied; no rows where no mode has two sides.
+    twin_cross : float64 array (group, 3, bin, bin, 4)
+        The same four sums of two bins; no rows where not wanted.
+    cells : float64 array (group, part, bin, 2)
+        Pairs and Σx of either side inside cells of places; no rows where there are no places. Then
+        the products in `twin` are not wanted.
+    """
+
+    sums: Floats
+    first_bin: FirstBins
+    cross: Floats
+    twin: Floats
+    twin_cross: Floats
+    cells: Floats
+
+
+class Scratch(NamedTuple):
+    """The pairs and centred sums of the unit being walked, by slot and bin."""
+
+    unit: Floats
+    touched: Masks
+    bins: Ints
+    query_bin: Ints
+
+
+@inlined
+def make_scratch(n_slots: int, n_bins: int) -> Scratch:
+    """Return a scratch without pairs."""
+    return Scratch(
+        np.zeros((n_slots, n_bins, 2)),
+        np.zeros((n_slots, (n_bins + 63) // 64), dtype=np.uint64),
+        np.empty(n_bins, dtype=np.int64),
+        np.full(n_slots, n_bins, dtype=np.int64),
+    )
+
+
+@inlined
+def book_pair(to: Bookings, scratch: Scratch, slot: Index, b: Index, x: float) -> None:
+    """Add one pair to its unit and query."""
+    to.sums[slot, b, SQUARES] += x * x
+    scratch.unit[slot, b, 0] += 1.0
+    scratch.unit[slot, b, 1] += x
+    touch(scratch, slot, b)
+
+
+@inlined
+def touch(scratch: Scratch, slot: Index, b: Index) -> None:
+    """Note that the unit and the query being walked have a pair in this bin."""
+    scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
+    scratch.query_bin[slot] = min(scratch.query_bin[slot], b)
+
+
+@inlined
+def see_items(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: Index) -> None:
+    """Note that two items have a pair in this bin."""
+    if b < first_bin[one, slot]:
+        first_bin[one, slot] = b
+    if b < first_bin[other, slot]:
+        first_bin[other, slot] = b
+
+
+@inlined
+def close_query(to: Bookings, scratch: Scratch) -> None:
+    """Count the query at the first bin in which it has a pair."""
+    n_bins = scratch.unit.shape[1]
+    for slot in range(len(scratch.query_bin)):
+        b = scratch.query_bin[slot]
+        if b < n_bins:
+            to.sums[slot, b, QUERIES] += 1.0
+            scratch.query_bin[slot] = n_bins
+
+
+@inlined
+def touched_bins(scratch: Scratch, slot: Index, bins: Ints) -> int:
+    """Write down the bins in which this unit has a pair, and return how many there are."""
+    n = 0
+    for word in range(scratch.touched.shape[1]):
+        bits = scratch.touched[slot, word]
+        while bits:
+            bins[n] = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            n += 1
+    return n
+
+
+@inlined
+def cross_bins(cross: Floats, scratch: Scratch, slot: Index) -> None:
+    """Book what each two bins of this unit add together."""
+    n = touched_bins(scratch, slot, scratch.bins)
+    for one in scratch.bins[:n]:
+        c, u = scratch.unit[slot, one, 0], scratch.unit[slot, one, 1]
+        for other in scratch.bins[:n]:
+            cross[one, other, 0] += c * scratch.unit[slot, other, 0]
+            cross[one, other, 1] += c * scratch.unit[slot, other, 1]
+            cross[one, other, 2] += u * scratch.unit[slot, other, 1]
+
+
+@inlined
+def book_products(
+    line: Floats, at: int, c: float, u: float, c2: float, u2: float, p: float, t: float,
+    p2: float, t2: float,
+) -> None:  # fmt: skip
+    """Book how the products of two rows change where they grow from p, t by c, u."""
+    now, sum_now = p2 + c2, t2 + u2
+    line[at] += p * c2 + c * now
+    line[at + 1] += p * u2 + c * sum_now
+    line[at + 2] += t * c2 + u * now
+    line[at + 3] += t * u2 + u * sum_now
+
+
+@inlined
+def close_twin_query(to: Bookings, scratch: Scratch, twin: Ints) -> None:
+    """Count the query at the first bin up to which it has pairs on both sides."""
+    n_groups, n_bins = len(to.twin), scratch.unit.shape[1]
+    for g in range(n_groups):
+        b = max(
+            scratch.query_bin[twin[0] * n_groups + g], scratch.query_bin[twin[1] * n_groups + g]
+        )
+        if b < n_bins:
+            to.twin[g, b, TWIN_QUERIES] += 1.0
+
+
+@inlined
+def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
+    """Book what the rows below, above and tied of this unit change together.
+
+    Where one of the two sides has no pair, nothing changes: a tie is on both.
+    """
+    n_groups, n_words = len(to.twin), scratch.touched.shape[1]
+    for g in range(n_groups):
+        below, above = twin[0] * n_groups + g, twin[1] * n_groups + g
+        some, other = np.uint64(0), np.uint64(0)
+        for word in range(n_words):
+            some |= scratch.touched[below, word]
+            other |= scratch.touched[above, word]
+        if not some or not other:
+            continue
+        tied, fresh = twin[2] * n_groups + g, 1.0
+        pb, ub, pa, ua, pt, ut = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for word in range(n_words):
+            bits = scratch.touched[below, word] | scratch.touched[above, word]
+            while bits:
+                b = 64 * word + lowest(bits)
+                bits &= bits - ONE
+                cb, xb = scratch.unit[below, b, 0], scratch.unit[below, b, 1]
+                ca, xa = scratch.unit[above, b, 0], scratch.unit[above, b, 1]
+                if pb + cb > 0 and pa + ca > 0:
+                    line = to.twin[g, b]
+                    line[TWIN_UNITS] += fresh
+                    fresh = 0.0
+                    if not len(to.cells):
+                        ct, xt = scratch.unit[tied, b, 0], scratch.unit[tied, b, 1]
+                        book_products(line, TWIN_PRODUCTS, cb, xb, ca, xa, pb, ub, pa, ua)
+                        if pt + ct > 0:
+                            book_products(line, TWIN_PRODUCTS + 4, cb, xb, ct, xt, pb, ub, pt, ut)
+                            book_products(line, TWIN_PRODUCTS + 8, ca, xa, ct, xt, pa, ua, pt, ut)
+                            pt, ut = pt + ct, ut + xt
+                    elif fresh == 0.0:
+                        break
+                pb, ub, pa, ua = pb + cb, ub + xb, pa + ca, ua + xa
+            if len(to.cells) and fresh == 0.0:
+                break
+
+
+@inlined
+def cross_twin(to: Bookings, scratch: Scratch, twin: Ints, others: Ints) -> None:
+    """Book what each bin of one row of this unit and each of another add together."""
+    n_groups = len(to.twin_cross)
+    for g in range(n_groups):
+        for k in range(3):
+            one = twin[1 if k == 2 else 0] * n_groups + g
+            two = twin[1 if k == 0 else 2] * n_groups + g
+            n, m = touched_bins(scratch, one, scratch.bins), touched_bins(scratch, two, others)
+            for b in scratch.bins[:n]:
+                c, u = scratch.unit[one, b, 0], scratch.unit[one, b, 1]
+                for b2 in others[:m]:
+                    c2, u2 = scratch.unit[two, b2, 0], scratch.unit[two, b2, 1]
+                    line = to.twin_cross[g, k, b, b2]
+                    line[0] += c * c2
+                    line[1] += c * u2
+                    line[2] += u * c2
+                    line[3] += u * u2
+
+
+@inlined
+def close_unit(to: Bookings, scratch: Scratch) -> None:
+    """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
+    for slot in range(scratch.touched.shape[0]):
+        pairs, total, fresh = 0.0, 0.0, 1.0
+        if len(to.cross):
+            cross_bins(to.cross[slot], scratch, slot)
+        for word in range(scratch.touched.shape[1]):
+            bits = scratch.touched[slot, word]
+            if not bits:
+                continue
+            scratch.touched[slot, word] = np.uint64(0)
+            while bits:
+                b = 64 * word + lowest(bits)
+                bits &= bits - ONE
+                c, u = scratch.unit[slot, b, 0], scratch.unit[slot, b, 1]
+                scratch.unit[slot, b, 0] = 0.0
+                scratch.unit[slot, b, 1] = 0.0
+                line = to.sums[slot, b]
+                line[CLUSTERS] += fresh
+                line[PAIRS] += c
+                line[SUM] += u
+                line[CC] += c * (2 * pairs + c)
+                line[CU] += pairs * u + c * total + c * u
+                line[UU] += u * (2 * total + u)
+                pairs, total, fresh = pairs + c, total + u, 0.0
+
+
+@inlined
+def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None:
+    """Add what lies between two thresholds, given what lies up to each, to its unit and query."""
+    pairs, total, squares = 0.0, 0.0, 0.0
+    for b in range(len(found)):
+        c = found[b, 0] - pairs
+        if c > 0:
+            to.sums[slot, b, SQUARES] += found[b, 2] - squares
+            scratch.unit[slot, b, 0] += c
+            scratch.unit[slot, b, 1] += found[b, 1] - total
+            touch(scratch, slot, b)
+            pairs, total, squares = found[b, 0], found[b, 1], found[b, 2]
+
+
+def no_bins(shape: tuple[int, int], n_bins: int) -> FirstBins:
+    """Return a table of items without a pair; the narrower type stays in the cache."""
+    if n_bins < 256:
+        return np.full(shape, n_bins, dtype=np.uint8)
+    return np.full(shape, n_bins, dtype=np.uint16)
+
+
+class FirstBinTables:
+    """The first bin of each item, in one table for each block that is swept at the same time.
+
+    Lowering an entry is not safe from two threads at once.
+    """
+
+    def __init__(self, n_items: int, n_slots: int, n_bins: int) -> None:
+        self.shape = (n_items, n_slots)
+        self.n_bins = n_bins
+        self.free: list[FirstBins] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[FirstBins]:
+        """Lend a table to one block."""
+        try:
+            table = self.free.pop()
+        except IndexError:
+            table = no_bins(self.shape, self.n_bins)
+        yield table
+        self.free.append(table)
+
+    def first(self) -> FirstBins:
+        """Return the first bin of each item over all blocks, as (item, slot)."""
+        return np.minimum.reduce(self.free) if self.free else no_bins((0, 0), self.n_bins)
+
+
+def count_first(
+    first: FirstBins, n_groups: int, n_bins: int, rows: Sequence[int | tuple[int, int]]
+) -> Ints:
+    """Return how many items have a pair up to each bin, in a row or in either of two.
+
+    Parameters
+    ----------
+    first : array (item, slot)
+        The first bin of each item.
+    """
+    found = np.zeros((len(rows), n_groups, n_bins + 1), dtype=np.int64)
+    for k, row in enumerate(rows if len(first) else ()):
+        for g in range(n_groups):
+            slots = [one * n_groups + g for one in np.atleast_1d(row)]
+            here = np.minimum.reduce([first[:, slot] for slot in slots])
+            found[k, g] = np.bincount(here, minlength=n_bins + 1)
+    return np.cumsum(found[..., :-1], axis=-1)

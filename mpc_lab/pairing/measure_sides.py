@@ -1,0 +1,200 @@
+"""Both sides of a tie at the thresholds of a headline: their mean inside cells, and their jump."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.measure import NO_THRESHOLD, goes_by_place, measure_items, words_of
+from mpc_lab.pairing.moments import (
+    Moments,
+    Quadratic,
+    Scaling,
+    Sides,
+    SideTable,
+    join_groups,
+)
+from mpc_lab.pairing.places import combine_cells
+from mpc_lab.pairing.sided import (
+    COUNT,
+    SUM,
+    PartSums,
+    mean_table,
+    part_sums,
+    place_table,
+    sum_sides,
+    unit_sides,
+)
+from mpc_lab.pairing.walk import Source, Walk
+from mpc_lab.scoring import Rule
+from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
+
+
+@dataclass(frozen=True)
+class TwoSides:
+    """What the two sides of a tie say at one threshold of each group.
+
+    Attributes
+    ----------
+    own : Moments
+        Those that were given, with the sums of a mode of two sides where it goes by places.
+    place : Moments
+        Of half the difference of the two sides' intercepts: one mode, which carries it.
+    overlap, shown_above : float64 arrays (group,)
+        See `mpc_lab.pairing.places.Combined` and `mpc_lab.pairing.sided.PartSums`; NaN where the
+        log has no positions.
+    """
+
+    own: Moments
+    place: Moments
+    overlap: Floats
+    shown_above: Floats
+
+
+def compare_sides(source: Source, rule: Rule, own: Moments) -> TwoSides:
+    """Compare the two sides at the one threshold that each group of moments has.
+
+    Parameters
+    ----------
+    source : Source
+    rule : Rule
+    own : Moments
+        At one threshold; without sums over items.
+    """
+    by_place = goes_by_place(source)
+    order, found = [], []
+    for groups, walk in source.walks(rule):
+        for word, here in words_of(len(groups)):
+            order.append(groups[here])
+            found.append(_compare(walk, word, own.of_groups(groups[here]), by_place))
+    back = np.argsort(np.concatenate(order), kind="stable")
+    return TwoSides(
+        join_groups([part.own for part in found]).of_groups(back),
+        join_groups([part.place for part in found]).of_groups(back),
+        np.concatenate([part.overlap for part in found])[back],
+        np.concatenate([part.shown_above for part in found])[back],
+    )
+
+
+def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
+    epsilon = np.where(own.edges[:, 0] >= 0, own.edges[:, 0], NO_THRESHOLD)
+    parts = part_sums(walk, word, epsilon, own.center, by_place)
+    unknown = np.full(len(epsilon), np.nan)
+    overlap, shown_above = unknown, unknown
+    if by_place:
+        cells = parts.cells
+        joined = combine_cells(cells[..., COUNT], cells[..., SUM], parts.fewest)
+        overlap, shown_above = joined.overlap, parts.shown_above
+        if own.two_sided is not None:
+            table = mean_table(parts)
+            sides, _ = sum_sides(walk, word, epsilon, own.center, table)
+            own = replace(own, table=table).with_sides(sides)
+    table = place_table(parts)
+    # Of differences as they are: a center would come back with the estimate.
+    table = table._replace(offset=table.offset + own.center)
+    sides, clusters = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
+    return TwoSides(own, _place_moments(own, parts, table, sides, clusters), overlap, shown_above)
+
+
+def _place_moments(
+    own: Moments, parts: PartSums, table: SideTable, sides: Sides, clusters: Ints
+) -> Moments:
+    """Return moments of the jump between the two sides, as those of a mode of two sides."""
+    pairs = np.ceil(parts.sums[..., COUNT].sum(axis=0)).astype(np.int64)[None, :, None]
+    nothing = np.zeros(pairs.shape)
+    return Moments(
+        modes=(SYMMETRIC,),
+        edges=own.edges,
+        center=np.zeros(len(own.center)),
+        pairs=pairs,
+        queries=clusters[None],
+        clusters=clusters[None],
+        items=np.zeros(pairs.shape, dtype=np.int64),
+        by={name: Quadratic(nothing, nothing, nothing) for name in ("naive", "query")},
+        table=table,
+    ).with_sides(sides)
+
+
+def compare_on_curve(
+    source: Source, rule: Rule, swept: Moments, part: Moments, *, items: bool
+) -> tuple[Moments, Floats]:
+    """Compare the two sides inside cells of places at every threshold of one group.
+
+    Parameters
+    ----------
+    source : Source
+    rule : Rule
+    swept : Moments
+        Of one group, without sums over items.
+    part : Moments
+        The same with what its other modes need.
+    items : bool
+        Whether to sum over items too.
+
+    Returns
+    -------
+    Moments
+        `part` with the sums of the mode of two sides.
+    float64 array (threshold, threshold)
+        Over units, how its estimates move together, times the pairs at both thresholds.
+    """
+    row = swept.two_sided
+    assert row is not None
+    found, tables = [], []
+    for k in range(swept.edges.shape[1]):
+        own = swept.at(np.array([[k]])).of_modes([swept.modes[row].name])
+        own = compare_sides(source, rule, own).own
+        assert own.table is not None
+        tables.append(own.table)
+        found.append((measure_items(source, rule, own) if items else own).sides)
+    joined = part.with_sides(_join_thresholds([sides for sides in found if sides is not None]))
+    return joined, _moving(source, rule, joined, tables)
+
+
+def _join_thresholds(parts: list[Sides]) -> Sides:
+    def join(arrays: list[Floats]) -> Floats:
+        return np.concatenate(arrays, axis=-1)
+
+    return Sides(
+        join([part.weight for part in parts]),
+        join([part.total for part in parts]),
+        {name: join([part.by[name] for part in parts]) for name in parts[0].by},
+        {name: join([part.squares[name] for part in parts]) for name in parts[0].squares},
+    )
+
+
+def _moving(source: Source, rule: Rule, joined: Moments, tables: list[SideTable]) -> Floats:
+    """Return ΣUU′ over units, U centred at the estimate of its threshold; one group."""
+    row = joined.two_sided
+    assert row is not None
+    assert joined.sides is not None
+    pairs = joined.pairs[row, 0].astype(np.float64)
+    n_bins = len(pairs)
+    scaling = joined.sides.scaled(pairs[None])
+    delta = joined.sides.delta[0]
+    task = partial(_moving_block, joined.edges[0], joined.center, tables, scaling, delta)
+    ((_, walk),) = source.walks(rule)
+    return np.asarray(walk.total(task, "sweeping for the band", np.zeros((n_bins, n_bins))))
+
+
+def _moving_block(
+    edges: Floats,
+    center: Floats,
+    tables: list[SideTable],
+    scaling: Scaling,
+    delta: Floats,
+    log: Log,
+    first: int,
+    last: int,
+) -> Floats:
+    each = np.zeros((len(edges), last - first))
+    for k, table in enumerate(tables):
+        units, _ = unit_sides(log, 0, edges[[k]], center, table, first, last)
+        for side in range(2):
+            c, u = units[:, 0, side, 0], units[:, 0, side, 1]
+            alpha, eta = scaling.alpha[side, 0, k], scaling.eta[side, 0, k]
+            each[k] += alpha * (u - (eta + delta[k]) * c)
+    return np.nan_to_num(each) @ np.nan_to_num(each).T

@@ -1,0 +1,113 @@
+"""Cells of the places that two items were shown at: where both sides of a tie can be compared.
+
+A place is a logged position, 1 = top. A cell is the place of the upper item and how many places
+lie between the two; a *part* is one side inside one cell, the cells below coming first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpc_lab.pairing.kernels import inlined
+from mpc_lab.pairing.moments import ABOVE, BELOW
+from mpc_lab.pairing.windows import count_close
+from mpc_lab.vocabulary import Floats, Ints
+
+# The first place, and the first distance in places, of each class.
+PLACES = (1, 2, 3, 4, 6, 10, 20)
+APART = (1, 2, 3, 5, 9)
+N_CELLS = len(PLACES) * len(APART)
+N_PARTS = 2 * N_CELLS
+# A side of a cell with fewer pairs says nothing of its mean.
+FEWEST = 2
+# Pairs of a query that are visited where windows would not say who was shown above whom.
+MOST_VISITED = 20_000_000
+
+
+def _classes(first: tuple[int, ...]) -> Ints:
+    """Return the class of each number up to the first of the last class."""
+    return np.asarray(np.searchsorted(first, np.arange(first[-1] + 1), side="right") - 1)
+
+
+_PLACE_CLASS, _APART_CLASS = _classes(PLACES), _classes(APART)
+_LAST_PLACE, _LAST_APART, _N_APART = PLACES[-1], APART[-1], len(APART)
+
+
+@inlined
+def cell_of(upper: int, lower: int) -> int:
+    """Return the cell of two places, the upper one the lesser number."""
+    place = _PLACE_CLASS[min(upper, _LAST_PLACE)]
+    return place * _N_APART + _APART_CLASS[min(lower - upper, _LAST_APART)]  # type: ignore[no-any-return]
+
+
+@inlined
+def too_many(score: Floats, start: int, end: int, epsilon: float) -> bool:
+    """Whether a query has too many close pairs to visit."""
+    n = end - start
+    if 0.5 * n * n <= MOST_VISITED:
+        return False
+    return bool(count_close(score, start, end, epsilon) > MOST_VISITED)
+
+
+def parts_of(place: Ints, other: Ints) -> Ints:
+    """Return the part of each pair, given the places of the group's item and of the other."""
+    upper, lower = np.minimum(place, other), np.maximum(place, other)
+    cell = _PLACE_CLASS[np.minimum(upper, _LAST_PLACE)] * _N_APART
+    cell = cell + _APART_CLASS[np.minimum(lower - upper, _LAST_APART)]
+    return np.asarray(np.where(place < other, ABOVE, BELOW) * N_CELLS + cell)
+
+
+class Combined(NamedTuple):
+    r"""What cells give together.
+
+    Attributes
+    ----------
+    estimate : float64 array (…)
+        :math:`\theta = \sum_l \omega_l \, \tfrac12(\theta_{al} + \theta_{bl}) / \sum_l \omega_l`;
+        NaN where no cell has both sides.
+    share : float64 array (cell, …)
+        :math:`\omega_l / \sum \omega`.
+    means : float64 array (2, cell, …)
+        The mean of either side in each cell; 0 where it has no share.
+    overlap : float64 array (…)
+        :math:`4 \sum_l \omega_l / \sum W`: 1 where both sides were shown alike, 0 where never.
+    """
+
+    estimate: Floats
+    share: Floats
+    means: Floats
+    overlap: Floats
+
+
+def combine_cells(weight: Floats, total: Floats, fewest: float = FEWEST) -> Combined:
+    r"""Compare both sides inside cells.
+
+    With :math:`W_{al}, W_{bl}` the weight of either side in cell l,
+    :math:`\omega_l = W_{al} W_{bl} / (W_{al} + W_{bl})`, and 0 with less than `fewest` on a side.
+
+    Parameters
+    ----------
+    weight, total : float64 arrays (2, cell, …)
+        Of either side, the weight of its pairs and their (centred) sum.
+    fewest : float
+        What a side of a cell must weigh; at least, and above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = combine_cells(np.array([[[4.0], [9.0]], [[4.0], [0.0]]]).squeeze(-1),
+    ...                       np.array([[[0.0], [9.0]], [[8.0], [0.0]]]).squeeze(-1))
+    >>> float(found.estimate), found.share.tolist()
+    (1.0, [1.0, 0.0])
+    """
+    enough = (weight >= fewest).all(axis=0) & (weight > 0).all(axis=0)
+    safe = np.where(enough, weight, 1.0)
+    omega = np.where(enough, safe[BELOW] * safe[ABOVE] / (safe[BELOW] + safe[ABOVE]), 0.0)
+    means = np.where(enough, total / safe, 0.0)
+    sums, everything = omega.sum(axis=0), weight.sum(axis=(0, 1))
+    share = omega / np.where(sums > 0, sums, np.nan)
+    estimate = (share * means.mean(axis=0)).sum(axis=0)
+    overlap = 4 * sums / np.where(everything > 0, everything, np.nan)
+    return Combined(estimate, np.nan_to_num(share), means, overlap)

@@ -1,0 +1,512 @@
+"""A second pass over the pairs at one threshold: what each adds to the error of an estimate.
+
+Where an estimate is made of cells of places, or is an intercept, what a pair adds to its error is
+known only once the sums of all pairs are. So the pairs up to each group's threshold are walked
+twice: for the sums of each part (one side in one cell), and for what clusters add. Both take
+numbers from tables, so that the mean of two sides and the effect of place are one pass with two
+tables. A pair counts c on its side, and its sum is
+
+    c · [(k0 + k1·Δ) · (x − offset − slope·Δ) + base],
+
+x the centred difference, Δ the distance of the scores. On either side the terms in the first
+brackets add up to 0, so that the mean of the side is its base.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpc_lab.pairing.entries import Entries, GroupLog, Room, make_room
+from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable
+from mpc_lab.pairing.places import FEWEST, N_CELLS, cell_of, combine_cells, too_many
+from mpc_lab.pairing.walk import Walk
+from mpc_lab.vocabulary import Floats, Ints, Masks
+
+# What is known of the pairs of a part: how many, Σx, ΣΔ, ΣΔ², ΣΔx; and of those whose item of the
+# group has the lower score, how many.
+COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM, LOWER = range(6)
+N_PART_SUMS = 6
+# A line needs so many distinct distances.
+FEWEST_DISTANCES = 4
+
+
+class PartSums(NamedTuple):
+    """The sums of the pairs up to one threshold, by part and group.
+
+    Attributes
+    ----------
+    sums : float64 array (part, group, 6)
+    distances : float64 array (side, group, 4)
+        Up to four distinct distances, ascending; infinite where there are fewer.
+    reach : float64 array (group,)
+        See `SideTable`.
+    by_place : bool
+    """
+
+    sums: Floats
+    distances: Floats
+    reach: Floats
+    by_place: bool
+
+    @property
+    def cells(self) -> Floats:
+        """The sums as (side, cell, group, 6)."""
+        return self.sums.reshape(2, -1, *self.sums.shape[1:])
+
+    @property
+    def fewest(self) -> float:
+        """What a side of a cell must weigh to count."""
+        return FEWEST if self.by_place else 0.0
+
+    @property
+    def shown_above(self) -> Floats:
+        """The share of pairs whose item of the group has the lower score and was shown above.
+
+        NaN with fewer than 20 such pairs.
+        """
+        lower = self.cells[..., LOWER].sum(axis=1)
+        number = lower.sum(axis=0)
+        return np.asarray(lower[ABOVE] / np.where(number >= 20, number, np.nan))
+
+
+def part_sums(walk: Walk, word: int, epsilon: Floats, center: Floats, by_place: bool) -> PartSums:
+    """Sum over the pairs up to each group's threshold, by part.
+
+    Parameters
+    ----------
+    walk : Walk
+    word : int
+        Which word of the masks.
+    epsilon, center : float64 arrays (group,)
+        Of its groups.
+    by_place : bool
+    """
+    task = partial(_sum_block, word, epsilon, center, by_place)
+    n_parts = 2 * (N_CELLS if by_place else 1)
+    sums = np.zeros((n_parts, len(epsilon), N_PART_SUMS))
+    distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
+    for of_block, seen in walk(task, "comparing both sides"):
+        sums += of_block
+        distances = _few_distinct(np.concatenate([distances, seen], axis=-1))
+    return PartSums(sums, distances, np.full(len(epsilon), epsilon.max()), by_place)
+
+
+def _few_distinct(values: Floats) -> Floats:
+    """Return the four smallest distinct numbers of the last axis, infinite beyond those."""
+    values = np.sort(values, axis=-1)
+    values[..., 1:][values[..., 1:] == values[..., :-1]] = np.inf
+    return np.sort(values, axis=-1)[..., :FEWEST_DISTANCES]
+
+
+def _sum_block(
+    word: int, epsilon: Floats, center: Floats, by_place: bool, log: Log, first: int, last: int
+) -> tuple[Floats, Floats]:
+    n_cells = N_CELLS if by_place else 1
+    sums = np.zeros((2 * n_cells, len(epsilon), N_PART_SUMS))
+    distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
+    rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
+    _sum_parts(*rows, epsilon, center, by_place, n_cells, first, last, sums, distances)
+    return sums, distances
+
+
+# ---- tables
+
+
+def mean_table(found: PartSums) -> SideTable:
+    """Return the table of the mean of two sides, compared inside cells."""
+    cells = found.cells
+    joined = combine_cells(cells[..., COUNT], cells[..., SUM], found.fewest)
+    weight = joined.share / np.where(joined.share > 0, cells[..., COUNT], 1.0)
+    base = (joined.share * joined.means).sum(axis=1)
+    line = np.stack([np.ones_like(base), np.zeros_like(base), np.zeros_like(base), base], axis=-1)
+    n_parts = len(found.sums)
+    means = joined.means.reshape(n_parts, -1)
+    return SideTable(weight.reshape(n_parts, -1), means, line, found.reach, found.by_place)
+
+
+def place_table(found: PartSums) -> SideTable:
+    r"""Return the table of half the difference of the two sides' intercepts.
+
+    On either side d is regressed on 1, Δ with the weights that pairs have in the mean of two sides.
+    A side with fewer than 4 distinct distances has no line: its weights are 0.
+    """
+    cells = found.cells
+    joined = combine_cells(cells[..., COUNT], cells[..., SUM], found.fewest)
+    weight = joined.share / np.where(joined.share > 0, cells[..., COUNT], 1.0)
+    moments = np.einsum("scg,scgk->sgk", weight, cells)
+    s0, s1, s2 = (moments[..., k] for k in (COUNT, DISTANCE, DISTANCE_SQUARED))
+    t0, t1 = moments[..., SUM], moments[..., DISTANCE_SUM]
+    enough = np.isfinite(found.distances[..., -1]).all(axis=0)
+    spread = s0 * s2 - s1**2
+    usable = enough & (spread > 1e-12 * s2).all(axis=0)
+    safe = np.where(usable, spread, 1.0)
+    slope, intercept = (s0 * t1 - s1 * t0) / safe, (s2 * t0 - s1 * t1) / safe
+    sign = np.array([-1.0, 1.0])[:, None]
+    # The loading of a pair in the intercept is c·(s2 − s1·Δ)/spread.
+    line = np.stack([sign * s2 / safe, -sign * s1 / safe, slope, sign * intercept], axis=-1)
+    n_parts = len(found.sums)
+    kept = np.where(usable, weight, 0.0).reshape(n_parts, -1)
+    offset = np.repeat(intercept[:, None], cells.shape[1], axis=1).reshape(n_parts, -1)
+    return SideTable(kept, offset, line, found.reach, found.by_place)
+
+
+# ---- what units add
+
+
+def sum_sides(
+    walk: Walk, word: int, epsilon: Floats, center: Floats, table: SideTable
+) -> tuple[Sides, Ints]:
+    """Sum over units what the pairs up to each group's threshold add to the error of an estimate.
+
+    Returns
+    -------
+    Sides
+        At one threshold.
+    int64 array (group, 1)
+        The units with such a pair.
+    """
+    task = partial(_products_of_block, word, epsilon, center, table)
+    n_groups = len(epsilon)
+    start = np.zeros((5 + 2 * 12) * n_groups)
+    found = walk.total(task, "comparing both sides", start)
+    clusters, found = found[:n_groups].astype(np.int64)[:, None], found[n_groups:]
+    weight, total = found[: 4 * n_groups].reshape(2, 2, n_groups, 1)
+    products = found[4 * n_groups :].reshape(2, 3, 4, n_groups, 1)
+    return Sides(weight, total, {"naive": products[0], "query": products[1]}), clusters
+
+
+def _products_of_block(
+    word: int, epsilon: Floats, center: Floats, table: SideTable, log: Log, first: int, last: int
+) -> Floats:
+    units, alone = unit_sides(log, word, epsilon, center, table, first, last)
+    # (unit, group, side, weight or sum)
+    products = np.einsum("ugsa,ugtb->stabg", units, units).reshape(2, 2, 4, -1)
+    query = np.stack([products[BELOW, BELOW], products[ABOVE, ABOVE], products[BELOW, ABOVE]])
+    clusters = (units[..., 0] > 0).any(axis=2).sum(axis=0)
+    sums = units.sum(axis=0).transpose(2, 1, 0)
+    return np.concatenate([part.ravel() for part in (clusters, sums, alone, query)])
+
+
+def unit_sides(
+    log: Log,
+    word: int,
+    epsilon: Floats,
+    center: Floats,
+    table: SideTable,
+    first: int,
+    last: int,
+) -> tuple[Floats, Floats]:
+    """Return the weight and the sum of units on either side, and the products of single pairs.
+
+    Returns
+    -------
+    units : float64 array (unit, group, side, 2)
+    alone : float64 array (3, 4, group)
+    """
+    units = np.zeros((last - first, len(epsilon), 2, 2))
+    alone = np.zeros((3, 4, len(epsilon)))
+    n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach.max())
+    _sum_units(
+        log.units,
+        log.starts,
+        log.score,
+        log.outcome,
+        log.masks[word],
+        log.tie,
+        log.sign,
+        epsilon,
+        center,
+        table.weight,
+        table.offset,
+        table.line,
+        reach,
+        table.by_place,
+        n_cells,
+        first,
+        last,
+        units,
+        alone,
+    )
+    return units, alone
+
+
+# ---- what items add
+
+
+def list_sided(
+    group: GroupLog, table: SideTable, share: int = 0, shares: int = 1
+) -> list[tuple[Entries, Entries]]:
+    """List the pairs of a group on either side, seen from items and from dyads; and no ties.
+
+    Parameters
+    ----------
+    group : GroupLog
+        With one threshold.
+    table : SideTable
+        Of this group alone.
+    share, shares : int
+        Only entries whose key leaves this rest when divided by so many shares.
+    """
+    columns = (np.ascontiguousarray(values[:, 0]) for values in table[:3])
+    n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach[0])
+    how = (float(group.edges[-1]), group.center, group.bit)
+    more = (*columns, reach, table.by_place, n_cells, group.n_items, share, shares)
+    rows = (*group.rows[:5], group.log.tie, group.log.item, group.log.sign)
+
+    def write(items: Room, dyads: Room) -> None:
+        arguments: tuple[Any, ...] = (*rows, *how, *more, items, dyads)
+        _list_sides(*arguments)
+
+    counted = make_room([0, 0]), make_room([0, 0])
+    write(*counted)
+    rooms = [make_room(room.next.tolist(), weighted=True) for room in counted]
+    starts = [room.next.copy() for room in rooms]
+    write(rooms[0], rooms[1])
+    found = [
+        tuple(
+            room.entries.take(slice(start[side], room.end[side]))
+            for room, start in zip(rooms, starts, strict=True)
+        )
+        for side in (BELOW, ABOVE)
+    ]
+    none = tuple(room.entries.take(slice(0)) for room in rooms)
+    return [*found, none]  # type: ignore[list-item]
+
+
+# ---- kernels
+
+
+@inlined
+def _part(
+    in_lower: bool, place: int, other: int, distance: float, by_place: bool, n_cells: int
+) -> int:
+    """Return the part of a pair; of a tied one without places the one below.
+
+    Parameters
+    ----------
+    in_lower : bool
+        Whether the item of the group has the lower score, or is the first of a tie.
+    place, other : int
+        Places of the group's item and of the other.
+    """
+    if by_place:
+        if place < other:
+            return n_cells + cell_of(place, other)
+        return cell_of(other, place)
+    return 0 if in_lower or distance == 0 else 1
+
+
+@kernel
+def _sum_parts(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    tie: Ints,
+    sign: bool,
+    epsilon: Floats,
+    center: Floats,
+    by_place: bool,
+    n_cells: int,
+    first: int,
+    last: int,
+    sums: Floats,
+    distances: Floats,
+) -> None:
+    reach = epsilon.max()
+    for q in range(units[first], units[last]):
+        if by_place and too_many(score, starts[q], starts[q + 1], reach):
+            continue
+        for lower in range(starts[q], starts[q + 1]):
+            for upper in range(lower + 1, starts[q + 1]):
+                distance = score[upper] - score[lower]
+                if distance > reach:
+                    break
+                d = contrast(outcome[lower] - outcome[upper], sign)
+                differ = mask[lower] ^ mask[upper]
+                while differ:
+                    g = lowest(differ)
+                    differ &= differ - ONE
+                    if distance > epsilon[g]:
+                        continue
+                    in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
+                    x = (d if in_lower else -d) - center[g]
+                    i, j = (lower, upper) if in_lower else (upper, lower)
+                    part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                    both = distance == 0 and not by_place
+                    for side in range(2 if both else 1):
+                        c = 0.5 if both else 1.0
+                        line = sums[part + side, g]
+                        line[COUNT] += c
+                        line[SUM] += c * x
+                        line[DISTANCE] += distance
+                        line[DISTANCE_SQUARED] += distance * distance
+                        line[DISTANCE_SUM] += distance * x
+                        if in_lower and distance > 0:
+                            line[LOWER] += 1.0
+                        _see_distance(distances[(part + side) // n_cells, g], distance)
+
+
+@inlined
+def _see_distance(seen: Floats, distance: float) -> None:
+    """Keep the first few distinct distances."""
+    for k in range(len(seen)):
+        if seen[k] == distance:
+            return
+        if seen[k] == np.inf:
+            seen[k] = distance
+            return
+
+
+@kernel
+def _sum_units(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    tie: Ints,
+    sign: bool,
+    epsilon: Floats,
+    center: Floats,
+    weight: Floats,
+    offset: Floats,
+    line: Floats,
+    reach: float,
+    by_place: bool,
+    n_cells: int,
+    first: int,
+    last: int,
+    found: Floats,
+    alone: Floats,
+) -> None:
+    for unit in range(first, last):
+        for q in range(units[unit], units[unit + 1]):
+            if by_place and too_many(score, starts[q], starts[q + 1], reach):
+                continue
+            for lower in range(starts[q], starts[q + 1]):
+                for upper in range(lower + 1, starts[q + 1]):
+                    distance = score[upper] - score[lower]
+                    if distance > reach:
+                        break
+                    d = contrast(outcome[lower] - outcome[upper], sign)
+                    differ = mask[lower] ^ mask[upper]
+                    while differ:
+                        g = lowest(differ)
+                        differ &= differ - ONE
+                        if distance > epsilon[g]:
+                            continue
+                        in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
+                        x = (d if in_lower else -d) - center[g]
+                        i, j = (lower, upper) if in_lower else (upper, lower)
+                        part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                        if distance == 0 and not by_place:
+                            c0 = 0.5 * weight[0, g]
+                            c1 = 0.5 * weight[1, g]
+                            u0 = c0 * _of_pair(x, distance, offset[0, g], line[0, g])
+                            u1 = c1 * _of_pair(x, distance, offset[1, g], line[1, g])
+                            _add_pair(found[unit - first, g, 0], alone[0], g, c0, u0)
+                            _add_pair(found[unit - first, g, 1], alone[1], g, c1, u1)
+                            alone[2, 0, g] += c0 * c1
+                            alone[2, 1, g] += c0 * u1
+                            alone[2, 2, g] += u0 * c1
+                            alone[2, 3, g] += u0 * u1
+                        elif weight[part, g] > 0:
+                            side = part // n_cells
+                            c = weight[part, g]
+                            u = c * _of_pair(x, distance, offset[part, g], line[side, g])
+                            _add_pair(found[unit - first, g, side], alone[side], g, c, u)
+
+
+@inlined
+def _of_pair(x: float, distance: float, offset: float, line: Floats) -> float:
+    """Return what a pair of weight 1 adds."""
+    loading = line[0] + line[1] * distance
+    return loading * (x - offset - line[2] * distance) + line[3]  # type: ignore[no-any-return]
+
+
+@inlined
+def _add_pair(to: Floats, alone: Floats, g: np.int64, c: float, u: float) -> None:
+    to[0] += c
+    to[1] += u
+    alone[0, g] += c * c
+    alone[1, g] += c * u
+    alone[2, g] += c * u
+    alone[3, g] += u * u
+
+
+@inlined
+def _write_weighted(
+    to: Room, side: int, key: int, unit: int, outside: bool, c: float, u: float
+) -> None:
+    """Write down a weighted entry where there is room for it, and count it."""
+    n = to.next[side]
+    if n < to.end[side]:
+        to.entries.key[n] = key
+        to.entries.unit[n] = unit
+        to.entries.bin[n] = 0
+        to.entries.outside[n] = outside
+        to.entries.x[n] = u
+        to.entries.pairs[n] = c
+    to.next[side] = n + 1
+
+
+@kernel
+def _list_sides(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    tie: Ints,
+    item: Ints,
+    sign: bool,
+    epsilon: float,
+    center: float,
+    bit: np.uint64,
+    weight: Floats,
+    offset: Floats,
+    line: Floats,
+    reach: float,
+    by_place: bool,
+    n_cells: int,
+    n_items: int,
+    share: int,
+    shares: int,
+    items: Room,
+    dyads: Room,
+) -> None:
+    for unit in range(len(units) - 1):
+        for q in range(units[unit], units[unit + 1]):
+            if by_place and too_many(score, starts[q], starts[q + 1], reach):
+                continue
+            for lower in range(starts[q], starts[q + 1]):
+                in_lower = (mask[lower] & bit) != 0
+                for upper in range(lower + 1, starts[q + 1]):
+                    distance = score[upper] - score[lower]
+                    if distance > epsilon:
+                        break
+                    if ((mask[upper] & bit) != 0) == in_lower:
+                        continue
+                    i, j = (lower, upper) if in_lower else (upper, lower)
+                    x = contrast(outcome[i] - outcome[j], sign) - center
+                    part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                    both = distance == 0 and not by_place
+                    dyad = min(item[i], item[j]) * n_items + max(item[i], item[j])
+                    for more in range(2 if both else 1):
+                        c = weight[part + more] * (0.5 if both else 1.0)
+                        side = (part + more) // n_cells
+                        u = c * _of_pair(x, distance, offset[part + more], line[side])
+                        if item[i] % shares == share:
+                            _write_weighted(items, side, item[i], unit, False, c, u)
+                        if item[j] % shares == share:
+                            _write_weighted(items, side, item[j], unit, True, c, u)
+                        # An item without weight is still an item of a pair.
+                        if c > 0 and dyad % shares == share:
+                            _write_weighted(dyads, side, dyad, unit, False, c, u)

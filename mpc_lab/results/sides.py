@@ -1,0 +1,163 @@
+"""Inference from moments, and what a mode of two sides adds to a headline and to saved sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mpc_lab.inference.estimates import Estimates, effective_items, estimate
+from mpc_lab.inference.parts import NEVER_TURNED, most_effective
+from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE, SHOWN_ORDER
+from mpc_lab.pairing.moments import Moments, Sides
+from mpc_lab.results.plan import Plan
+from mpc_lab.results.schema import SUM_FAMILIES
+from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.measure_sides import TwoSides
+
+Array = NDArray[Any]
+
+
+def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
+    """Estimate every cell of axes (mode, group, threshold)."""
+    by_item = "item" in moments.by
+    items = None
+    if by_item:
+        items = effective_items(
+            moments.pairs, moments.squares["inside"], moments.squares["outside"]
+        )
+    found = estimate(
+        moments.pairs,
+        moments.center[None, :, None],
+        moments.by,
+        clusters=moments.clusters,
+        cluster=cluster,
+        level=level,
+        item_effective=items,
+        shared_items=_items_recur(moments) if by_item else False,
+        most_effective=most_effective(moments),
+    )
+    return _with_reasons(moments, found)
+
+
+def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
+    """Say why there is no mean of two sides where there are pairs."""
+    row = moments.two_sided
+    if row is None:
+        return found
+    reason = found.reason.astype(object)
+    never = np.isnan(found.estimate[row]) & (moments.pairs[row] > 0)
+    reason[row] = np.where(never, NEVER_TURNED, reason[row])
+    return replace(found, reason=reason.astype(np.str_))
+
+
+def _items_recur(moments: Moments) -> Array:
+    """Tell where an item is in two units, which makes Σc² larger over items than inside units."""
+    whole, inside = moments.by["item"].cc.copy(), moments.by["item_query"].cc
+    if moments.two_sided is not None:
+        # Counts of two sides are joined by weights, which round.
+        whole[moments.two_sided] *= 1 - 1e-12
+    return np.asarray(whole > inside)
+
+
+_PLACE = {"": "estimate", "_low": "ci_low", "_high": "ci_high", "_p_value": "p_value"}
+
+
+def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
+    """Return the effect of place and who was shown where, as (rule, mode, group)."""
+    if not sides:
+        return {}
+    found = [infer(one.place, cluster=plan.cluster, level=plan.level) for one in sides]
+    both = [mode.two_sided or bool(mode.bracket or mode.judged_by) for mode in plan.swept_modes]
+    two = [mode.two_sided for mode in plan.swept_modes]
+    one = [here and not twice for here, twice in zip(both, two, strict=True)]
+    baseline = [label == "baseline" for label in plan.rule_labels]
+
+    def spread(values: list[Array], modes: list[bool], rules: list[bool] | None = None) -> Array:
+        """Give each mode the number of its group where it has one."""
+        known = np.array(modes)[None, :, None] & np.array(rules or [True])[:, None, None]
+        return np.where(known, np.stack(values)[:, None], np.nan)
+
+    cells = {
+        f"place_effect{end}": spread([getattr(one, name)[0, :, 0] for one in found], both)
+        for end, name in _PLACE.items()
+    }
+    if any(np.isfinite(compared.overlap).any() for compared in sides):
+        cells["place_overlap"] = spread([compared.overlap for compared in sides], two)
+        cells["shown_above"] = spread([compared.shown_above for compared in sides], one, baseline)
+    # An effect of place without an interval is not estimable.
+    known = np.isfinite(cells["place_effect_low"])
+    cells["place_effect"] = np.where(known, cells["place_effect"], np.nan)
+    return cells
+
+
+def guarded(cells: dict[str, Array]) -> dict[str, Array]:
+    """Take the direction from cells whose pairs were not shown as their words say.
+
+    Parameters
+    ----------
+    cells : dict of arrays (rule, mode, group)
+        ``verdict``, ``verdict_reason`` and, where the log has positions, ``place_overlap`` and
+        ``shown_above``.
+    """
+    if "place_overlap" not in cells:
+        return {}
+    guard = (cells["place_overlap"] < LEAST_OVERLAP) | (cells["shown_above"] > MOST_SHOWN_ABOVE)
+    guard &= np.isin(cells["verdict"], DIRECTIONS)
+    return {
+        "verdict": np.where(guard, INCONCLUSIVE, cells["verdict"]),
+        "verdict_reason": np.where(guard, SHOWN_ORDER, cells["verdict_reason"]),
+    }
+
+
+def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, Array]:
+    """Return the sums of a mode of two sides as they are saved.
+
+    Inside cells of places those over clusters are known only at the thresholds of the headline,
+    from a second pass; the sums of the cells are known at all.
+    """
+    cells = _side_cells(by_rule)
+    if by_rule[0].cells is not None:
+        cells["cells"] = np.stack([part.cells for part in by_rule if part.cells is not None])
+        at_headline = _side_cells(own) if own else {}
+        cells |= {f"headline_{name}": values[..., 0] for name, values in at_headline.items()}
+    return cells
+
+
+def read_headline_sides(saved: xr.Dataset, rule: int, part: Moments) -> Moments:
+    """Return the moments of a headline with the sums that a second pass had left."""
+    if "headline_side_weight" not in saved:
+        return part
+    names = [str(name) for name in saved.data_vars if str(name).startswith("headline_")]
+    values = {name.removeprefix("headline_"): saved[name].values[..., None] for name in names}
+    return part.with_sides(read_sides(values, rule))
+
+
+def _side_cells(by_rule: Sequence[Moments]) -> dict[str, Array]:
+    """Return the sums of a mode of two sides, where all rules have them."""
+    found = [part.sides for part in by_rule if part.sides is not None]
+    if len(found) < len(by_rule):
+        return {}
+    cells = {"side_weight": [s.weight for s in found], "side_sum": [s.total for s in found]}
+    cells |= {f"sides_{name}": [s.by[name] for s in found] for name in found[0].by}
+    cells |= {f"sides_{name}": [s.squares[name] for s in found] for name in found[0].squares}
+    return {name: np.stack(values) for name, values in cells.items()}
+
+
+def read_sides(values: dict[str, Array], rule: int) -> Sides | None:
+    """Return the sums of a mode of two sides under one rule, where they were saved."""
+    if "side_weight" not in values:
+        return None
+    named = {name.removeprefix("sides_"): values[name][rule] for name in values if "sides_" in name}
+    return Sides(
+        values["side_weight"][rule],
+        values["side_sum"][rule],
+        {name: named[name] for name in SUM_FAMILIES if name in named},
+        {name: named[name] for name in ("inside", "outside") if name in named},
+    )
