@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import places
 import queries_needed
 import terms
 import within_tolerance
@@ -142,3 +143,15 @@ def test_a_gap_on_a_larger_scale_of_scores_is_found_in_units_of_each_query():
     assert by_score < 0.2
     assert by_spread > 2 * by_score
     assert by_place > 0.8
+
+
+@pytest.mark.parametrize("lifted", [0.0, 0.5])
+def test_symmetric_pairs_find_a_gap_in_clicks_by_place_and_call_an_honest_ranker_honest(lifted):
+    honest = np.array([places.found(places.Design("k^-0.7", lifted=lifted), k) for k in range(50)])
+    assert honest[:, 0].mean() <= 0.05 + four_errors(0.05, 50)
+    assert abs(np.mean(honest[:, 2])) <= 4 * np.std(honest[:, 2]) / np.sqrt(50)
+    assert honest[:, 3].mean() >= 0.93 - four_errors(0.95, 50)
+    design = places.Design("k^-0.7", lifted=lifted, bias=places.BIAS)
+    biased = np.array([places.found(design, k) for k in range(50)])
+    assert biased[:, 0].mean() > 0.2
+    assert biased[:, 1].mean() <= 0.02

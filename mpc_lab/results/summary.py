@@ -16,7 +16,7 @@ from mpc_lab.pairing.terms import SIGN
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
-from mpc_lab.results.wording import gap_in_words, terms_in_words
+from mpc_lab.results.wording import gap_in_words, outcome_word, terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -396,7 +396,7 @@ def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterato
     named = quoted(str(at["group"].values[best]))
     group = f", by the pairs of group {named}" if len(low) > 1 else ""
     yield (
-        f"Being shown above an equal is worth {worth} {columns.get('outcome') or 'of the outcome'} "
+        f"Being shown above an equal is worth {worth} {outcome_word(options)} "
         f"here ({ends[0]} to {ends[1]}){group}. Matched pairs carry it; symmetric pairs do not."
     )
 

@@ -30,7 +30,7 @@ from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, options, repeat, s
 QUERIES, SIZE = 4000, 20
 WORTH, LIFT, BIAS = (0.1, 0.6), 0.15, 0.05
 # For the population value of the place effect: lists whose outcomes are their own expectations.
-MANY = 20
+MANY = 5
 HEADER = ["clicks", "scores", "later rule", "gap", "symmetric", "matched", "Monte-Carlo error"]
 HEADER += ["bound", "mean", "place effect covers", "of 0 rejected"]
 
