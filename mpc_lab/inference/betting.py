@@ -101,27 +101,6 @@ def predictable_bets(
     return np.asarray(np.sqrt(2 * math.log(2 / a) / (variance * np.maximum(planned, number))))
 
 
-def log_capital(
-    pairs: Floats, sums: Floats, bets: Floats, theta: float, *, width: float, cap: int
-) -> tuple[Floats, Floats]:
-    r"""Return the log capital after every query of bets on a gap above θ, and on one below.
-
-    :math:`\sum_{r \le q} \ln(1 \pm \lambda_r (D_r - \theta c_r))`, with :math:`\lambda_r` no larger
-    than 0.9 times :math:`1 / (C (R + |\theta|))`.
-
-    Parameters
-    ----------
-    pairs, sums, bets : float64 arrays (query,)
-    theta : float
-    width : float
-        R.
-    cap : int
-        C, the most pairs of a query.
-    """
-    x = np.minimum(bets, _limit(theta, width, cap, MOST_LOST)) * (sums - theta * pairs)
-    return np.cumsum(np.log1p(x)), np.cumsum(np.log1p(-x))
-
-
 def betting_sequence(
     pairs: Floats,
     sums: Floats,

@@ -25,8 +25,8 @@ from scipy import stats
 
 from mpc_lab.datasets.synthetic import synthetic, synthetic_truth
 from mpc_lab.inference.betting import (
+    MOST_LOST,
     betting_sequence,
-    log_capital,
     log_capital_of_sums,
     predictable_bets,
     sequence_from_sums,
@@ -161,6 +161,12 @@ def _misses_now(off, variance, effective):
     half = critical((1 - LEVEL) / 2, effective[known] - 1) * np.sqrt(variance[known])
     known[known] = off[known] > half
     return known
+
+
+def log_capital(pairs, sums, bets, theta, *, width, cap):
+    """Return the log capital after every query of bets on a gap above θ, and on one below."""
+    x = np.minimum(bets, MOST_LOST / (cap * (width + abs(theta)))) * (sums - theta * pairs)
+    return np.cumsum(np.log1p(x)), np.cumsum(np.log1p(-x))
 
 
 def _won(run, totals):

@@ -8,10 +8,10 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.betting import (
     betting_sequence,
     find_bounds,
-    log_capital,
     predictable_bets,
     sequence_from_sums,
 )
+from repeated_looks import log_capital
 
 HOW = {"level": 0.9, "planned": 40}
 
