@@ -23,7 +23,6 @@ from mpc_lab.inference.estimates import (
     estimate,
     t_interval,
 )
-from mpc_lab.inference.parts import join_parts
 from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
 
@@ -157,7 +156,7 @@ class PairCodes:
         """
         items = self.items
         sides = () if items is None else (items.inside, items.outside)
-        queries, *found = (effective(_totals(c, weight)) for c in (self.query, *sides))
+        queries, *found = (effective(totals(c, weight)) for c in (self.query, *sides))
         return queries, min(found, default=_NAN)
 
 
@@ -227,60 +226,6 @@ def estimate_listed(
     )
 
 
-def estimate_sides(
-    each: Floats,
-    weight: Floats,
-    center: float,
-    codes: PairCodes,
-    *,
-    cluster: str,
-    level: float = 0.95,
-) -> Estimates:
-    """Return an estimate that is a sum of two sides, given what each pair adds to its error.
-
-    Parameters
-    ----------
-    each : array (side, pair)
-        What a pair adds to the error of the estimate, on either side; 0 where it is not on it.
-    weight : array (side, pair)
-        What it counts on either side.
-    center : float
-        The estimate.
-    codes : PairCodes
-    cluster, level
-        As of `estimate_listed`.
-
-    Returns
-    -------
-    Estimates
-        Of 0-dimensional arrays. Its degrees of freedom are those of an estimate made of parts.
-    """
-    pairs, n_pairs = np.array(codes.pairs), codes.pairs
-    whole = weight.sum(axis=1, keepdims=True)
-    if n_pairs == 0 or not (whole > 0).all():
-        return estimate_listed(np.empty(0), np.nan, codes.take(slice(0)), cluster=cluster)
-    stacked = 0.5 * n_pairs * (weight / whole).sum(axis=0)
-    variance = np.array([dot(*[_totals(codes.query, side)] * 2) for side in each])
-    queries, items = np.array([codes.effective(side) for side in weight]).T
-    most = {"queries": join_parts(variance, queries)}
-    of_items = None
-    if codes.items is not None:
-        most |= {"items": join_parts(variance, items)}
-        most |= {"fewest": join_parts(variance, np.minimum(queries, items))}
-        of_items = np.array(codes.effective(stacked)[1])
-    return estimate(
-        pairs,
-        center,
-        codes.sums(n_pairs * each.sum(axis=0), stacked),
-        clusters=np.array(codes.queries),
-        cluster=cluster,
-        level=level,
-        item_effective=of_items,
-        shared_items=codes.shares_items,
-        most_effective=most,
-    )
-
-
 def dot(one: Floats, other: Floats) -> Floats:
     """Return Σ one·other on one thread: for so little work, BLAS spends its time waking others."""
     return np.asarray(np.einsum("p,p->", one, other))
@@ -296,7 +241,7 @@ def _quadratic(u: Floats, *codes: Ints, weight: Floats | None = None) -> Quadrat
     return Quadratic(dot(count, count), dot(count, total), dot(total, total))
 
 
-def _totals(code: Ints, values: Floats) -> Floats:
+def totals(code: Ints, values: Floats) -> Floats:
     """Return the sum of the values of each cluster."""
     return np.asarray(np.bincount(code, values), dtype=np.float64)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mpc_lab.inference.clustered import PairCodes, estimate_sides
-from mpc_lab.inference.estimates import Estimates
+from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, totals
+from mpc_lab.inference.estimates import Estimates, estimate
 from mpc_lab.inference.limit import (
     LOCAL_QUADRATIC,
     MEAN_OVER_TIES,
@@ -21,7 +21,7 @@ from mpc_lab.inference.limit import (
     polynomial,
     why_ties,
 )
-from mpc_lab.inference.parts import NEVER_TURNED
+from mpc_lab.inference.parts import NEVER_TURNED, join_parts
 from mpc_lab.pairing.moments import ABOVE, BELOW
 from mpc_lab.pairing.places import FEWEST, N_CELLS, combine_cells, parts_of
 from mpc_lab.vocabulary import NOT_ESTIMABLE, Flags, Floats, Ints
@@ -214,3 +214,57 @@ def limit_of_sides(
         reason=why,
     )
     return limit, effect
+
+
+def estimate_sides(
+    each: Floats,
+    weight: Floats,
+    center: float,
+    codes: PairCodes,
+    *,
+    cluster: str,
+    level: float = 0.95,
+) -> Estimates:
+    """Return an estimate that is a sum of two sides, given what each pair adds to its error.
+
+    Parameters
+    ----------
+    each : array (side, pair)
+        What a pair adds to the error of the estimate, on either side; 0 where it is not on it.
+    weight : array (side, pair)
+        What it counts on either side.
+    center : float
+        The estimate.
+    codes : PairCodes
+    cluster, level
+        As of `estimate_listed`.
+
+    Returns
+    -------
+    Estimates
+        Of 0-dimensional arrays. Its degrees of freedom are those of an estimate made of parts.
+    """
+    pairs, n_pairs = np.array(codes.pairs), codes.pairs
+    whole = weight.sum(axis=1, keepdims=True)
+    if n_pairs == 0 or not (whole > 0).all():
+        return estimate_listed(np.empty(0), np.nan, codes.take(slice(0)), cluster=cluster)
+    stacked = 0.5 * n_pairs * (weight / whole).sum(axis=0)
+    variance = np.array([dot(*[totals(codes.query, side)] * 2) for side in each])
+    queries, items = np.array([codes.effective(side) for side in weight]).T
+    most = {"queries": join_parts(variance, queries)}
+    of_items = None
+    if codes.items is not None:
+        most |= {"items": join_parts(variance, items)}
+        most |= {"fewest": join_parts(variance, np.minimum(queries, items))}
+        of_items = np.array(codes.effective(stacked)[1])
+    return estimate(
+        pairs,
+        center,
+        codes.sums(n_pairs * each.sum(axis=0), stacked),
+        clusters=np.array(codes.queries),
+        cluster=cluster,
+        level=level,
+        item_effective=of_items,
+        shared_items=codes.shares_items,
+        most_effective=most,
+    )
