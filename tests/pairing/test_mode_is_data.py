@@ -122,7 +122,7 @@ def test_headline_curve_pairs_and_summary_are_those_of_the_definition(defined):
         for epsilon in GRID:
             on_curve = audit.curve.sel(group=group, epsilon=epsilon, pairing_mode=name)
             assert on_curve.n_pairs == len(pairs_by_loops(ranking, group, defined, epsilon))
-    assert f" than {defined.mode.against} (" in audit.summary()
+    assert f" than for {defined.mode.against} (" in audit.summary()
     assert f" {name} pairs" in audit.summary()
 
 
