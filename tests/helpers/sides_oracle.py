@@ -170,7 +170,7 @@ def place_effect(log: Log, group: str, epsilon: float, scores=None) -> TwoSided 
         columns = np.column_stack([np.ones(len(here)), [e.distance for e in here]])
         y = d[[e.pair for e in here]]
         inner = columns.T @ (w[:, None] * columns)
-        if abs(np.linalg.det(inner)) < 1e-12 * inner[1, 1]:
+        if abs(np.linalg.det(inner)) <= 1e-12 * inner[1, 1]:
             return None
         pick = np.linalg.solve(inner, columns.T * w)
         fitted = pick @ y
