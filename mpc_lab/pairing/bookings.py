@@ -103,10 +103,10 @@ def see_items(first_bin: FirstBins, one: Index, other: Index, slot: Index, b: In
 
 
 @inlined
-def close_query(to: Bookings, scratch: Scratch) -> None:
+def close_query(to: Bookings, scratch: Scratch, n_slots: int) -> None:
     """Count the query at the first bin in which it has a pair."""
     n_bins = scratch.unit.shape[1]
-    for slot in range(len(scratch.query_bin)):
+    for slot in range(n_slots):
         b = scratch.query_bin[slot]
         if b < n_bins:
             to.sums[slot, b, QUERIES] += 1.0
@@ -226,9 +226,9 @@ def cross_twin(to: Bookings, scratch: Scratch, twin: Ints, others: Ints) -> None
 
 
 @inlined
-def close_unit(to: Bookings, scratch: Scratch) -> None:
+def close_unit(to: Bookings, scratch: Scratch, n_slots: int) -> None:
     """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
-    for slot in range(scratch.touched.shape[0]):
+    for slot in range(n_slots):
         pairs, total, fresh = 0.0, 0.0, 1.0
         if len(to.cross):
             cross_bins(to.cross[slot], scratch, slot)

@@ -304,13 +304,20 @@ def sweep(
     near = near_n.sum() > 0
     twin, others = bins.twin, np.empty(to.sums.shape[1], dtype=np.int64)
     placed, cell, of_twin = len(to.cells) > 0, 0, bins.twin_band
+    # The row of ties comes last, and most units have none: their slots are not looked at.
+    n_slots = to.sums.shape[0]
+    few_slots = n_slots
+    if len(twin) and (twin[2] + 1) * n_groups == n_slots:
+        few_slots = n_slots - n_groups
     for unit in range(first, last):
+        slots = few_slots
         for q in range(units[unit], units[unit + 1]):
             visited = True
             # What stands under this is compiled only where it can hold.
             if long is not None:
                 visited = not long.flags[q - units[first]]
                 if not visited:
+                    slots = n_slots
                     rows = (starts[q], starts[q + 1], score, outcome, mask, item)
                     how = (edges, long.bins, center)
                     _sweep_windows(*rows, *how, to, scratch, long.stop)
@@ -322,6 +329,8 @@ def sweep(
                     distance = score[upper] - score[lower]
                     if distance > edges[-1]:
                         break
+                    if distance == 0:
+                        slots = n_slots
                     while distance > edges[edge]:
                         edge += 1
                     d = contrast(outcome[lower] - outcome[upper], sign)
@@ -389,12 +398,12 @@ def sweep(
                     )
             if len(to.twin):
                 close_twin_query(to, scratch, twin)
-            close_query(to, scratch)
+            close_query(to, scratch, slots)
         if len(to.twin):
             close_twin(to, scratch, twin)
         if len(to.twin_cross):
             cross_twin(to, scratch, twin, others)
-        close_unit(to, scratch)
+        close_unit(to, scratch, slots)
 
 
 def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
