@@ -6,6 +6,7 @@ import pytest
 
 from mpc_lab.results import Audit
 from mpc_lab.results.questions import Questions
+from mpc_lab.results.questions.acting import BoostQuestions
 
 NUMBERS = {
     "attrs",
@@ -19,14 +20,15 @@ NUMBERS = {
     "tree",
 }
 ANSWERS = {"check", "curve_of", "explore", "model_card", "report", "save", "summary", "to_frame"}
-ANSWERS |= {"to_json"}
+ANSWERS |= {"recipe", "to_json"}
 METHODS = sorted(
     name for name, _ in inspect.getmembers(Audit, inspect.isfunction) if not name.startswith("_")
 )
 
 
 def test_an_audit_shows_its_numbers_and_questions_and_no_wires(audit):
-    questions = {name for name in vars(Questions) if not name.startswith("_")}
+    of = (Questions, BoostQuestions)
+    questions = {name for kind in of for name in vars(kind) if not name.startswith("_")}
     shown = {name for name in dir(audit) if not name.startswith("_")}
     assert shown == NUMBERS | ANSWERS | questions
 
