@@ -14,10 +14,11 @@ import numpy as np
 from mpc_lab.engines import OpenLog
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
 from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
-from mpc_lab.pairing.terms import AS_LOGGED, Terms, only_against
+from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import Source, Task, added
 from mpc_lab.ranking import cap_outcomes
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
@@ -111,7 +112,7 @@ class MemorySource:
             if self.terms.are_default:
                 yield groups, log
                 continue
-            compared = self.terms.apply(log, self.log)
+            compared = apply_terms(self.terms, log, self.log)
             if self.terms.against is None:
                 yield groups, compared
                 continue

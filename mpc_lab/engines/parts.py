@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from mpc_lab.errors import MpcError
+from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import exchange_items
 from mpc_lab.pairing.log import Log, rescore, resort
-from mpc_lab.pairing.terms import AS_LOGGED, Terms, only_against
+from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import PlainWalk, Task
 from mpc_lab.ranking import Facts
 from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
@@ -238,7 +239,7 @@ class _OnTerms:
     against: int | None = None
 
     def __call__(self, part: Part) -> Log:
-        log = self.terms.apply(self.rescoring(part), part.log)
+        log = apply_terms(self.terms, self.rescoring(part), part.log)
         if self.against is None:
             return log
         partner = np.zeros(len(part.log.row), dtype=np.bool_)

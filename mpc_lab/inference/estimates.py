@@ -313,8 +313,8 @@ def t_interval(
 
 
 def effective_clusters(pairs: Ints | Floats, squared_counts: Floats) -> Floats:
-    """Return G = (Σc)²/Σc², with `pairs` = Σc; NaN where there is no pair."""
-    count = np.where(pairs > 0, pairs, np.nan)
+    """Return G = (Σc)²/Σc², with `pairs` = Σc; NaN where there is no pair, or no such sum."""
+    count = np.where((pairs > 0) & (squared_counts > 0), pairs, np.nan)
     return np.asarray(count / (squared_counts / count))
 
 

@@ -29,7 +29,7 @@ class Placebo:
     observed : float
         The same estimate for the group itself: its pairs in both orders.
     observed_p_value : float
-        Share of permutations whose |t| is at least that of the group, itself counted among them.
+        Share of permutations whose absolute t is at least that of the group, itself among them.
     expected : float
         Around which placebos centre: 0, but for what often and seldom shown items differ by.
     rejected : float

@@ -110,8 +110,15 @@ def _sum_block(
     sums = np.zeros((2 * n_cells, len(epsilon), N_PART_SUMS))
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
-    _sum_parts(*rows, epsilon, center, by_place, n_cells, first, last, sums, distances)
+    how = (epsilon, _scales(epsilon), center, by_place, n_cells)
+    _sum_parts(*rows, *how, first, last, sums, distances)
     return sums, distances
+
+
+def _scales(epsilon: Floats) -> Floats:
+    """Return powers of 2 near the thresholds, so that squares of distances over these exist."""
+    known = np.where(np.isfinite(epsilon) & (epsilon > 0), epsilon, 1.0)
+    return np.asarray(np.ldexp(1.0, np.frexp(known)[1] - 1), dtype=np.float64)
 
 
 # ---- tables
@@ -220,6 +227,7 @@ def unit_sides(
         log.tie,
         log.sign,
         epsilon,
+        _scales(epsilon),
         center,
         table.weight,
         table.offset,
@@ -254,7 +262,8 @@ def list_sided(
     """
     columns = (np.ascontiguousarray(values[:, 0]) for values in table[:3])
     n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach[0])
-    how = (float(group.edges[-1]), group.center, group.bit)
+    epsilon = group.edges[-1:]
+    how = (float(epsilon[0]), float(_scales(epsilon)[0]), group.center, group.bit)
     more = (*columns, reach, table.by_place, n_cells, group.n_items, share, shares)
     rows = (*group.rows[:5], group.log.tie, group.log.item, group.log.sign)
 
@@ -311,6 +320,7 @@ def _sum_parts(
     tie: Ints,
     sign: bool,
     epsilon: Floats,
+    scale: Floats,
     center: Floats,
     by_place: bool,
     n_cells: int,
@@ -345,9 +355,10 @@ def _sum_parts(
                         line = sums[part + side, g]
                         line[COUNT] += c
                         line[SUM] += c * x
-                        line[DISTANCE] += distance
-                        line[DISTANCE_SQUARED] += distance * distance
-                        line[DISTANCE_SUM] += distance * x
+                        near = distance / scale[g]
+                        line[DISTANCE] += near
+                        line[DISTANCE_SQUARED] += near * near
+                        line[DISTANCE_SUM] += near * x
                         if in_lower and distance > 0:
                             line[LOWER] += 1.0
                         _see_distance(distances[(part + side) // n_cells, g], distance)
@@ -374,6 +385,7 @@ def _sum_units(
     tie: Ints,
     sign: bool,
     epsilon: Floats,
+    scale: Floats,
     center: Floats,
     weight: Floats,
     offset: Floats,
@@ -406,11 +418,12 @@ def _sum_units(
                         x = (d if in_lower else -d) - center[g]
                         i, j = (lower, upper) if in_lower else (upper, lower)
                         part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                        near = distance / scale[g]
                         if distance == 0 and not by_place:
                             c0 = 0.5 * weight[0, g]
                             c1 = 0.5 * weight[1, g]
-                            u0 = c0 * _of_pair(x, distance, offset[0, g], line[0, g])
-                            u1 = c1 * _of_pair(x, distance, offset[1, g], line[1, g])
+                            u0 = c0 * _of_pair(x, near, offset[0, g], line[0, g])
+                            u1 = c1 * _of_pair(x, near, offset[1, g], line[1, g])
                             _add_pair(found[unit - first, g, 0], alone[0], g, c0, u0)
                             _add_pair(found[unit - first, g, 1], alone[1], g, c1, u1)
                             alone[2, 0, g] += c0 * c1
@@ -420,7 +433,7 @@ def _sum_units(
                         elif weight[part, g] > 0:
                             side = part // n_cells
                             c = weight[part, g]
-                            u = c * _of_pair(x, distance, offset[part, g], line[side, g])
+                            u = c * _of_pair(x, near, offset[part, g], line[side, g])
                             _add_pair(found[unit - first, g, side], alone[side], g, c, u)
 
 
@@ -468,6 +481,7 @@ def _list_sides(
     item: Ints,
     sign: bool,
     epsilon: float,
+    scale: float,
     center: float,
     bit: np.uint64,
     weight: Floats,
@@ -498,11 +512,12 @@ def _list_sides(
                     x = contrast(outcome[i] - outcome[j], sign) - center
                     part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
                     both = distance == 0 and not by_place
+                    near = distance / scale
                     dyad = min(item[i], item[j]) * n_items + max(item[i], item[j])
                     for more in range(2 if both else 1):
                         c = weight[part + more] * (0.5 if both else 1.0)
                         side = (part + more) // n_cells
-                        u = c * _of_pair(x, distance, offset[part + more], line[side])
+                        u = c * _of_pair(x, near, offset[part + more], line[side])
                         if item[i] % shares == share:
                             _write_weighted(items, side, item[i], unit, False, c, u)
                         if item[j] % shares == share:

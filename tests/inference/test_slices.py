@@ -80,6 +80,9 @@ def test_segments_are_compared_by_what_they_share(seed):
     raw = stacked_variances(log, *parts)
     cells = [oracle.sums_of_part(log, part) for part in parts]
     g = [float(cell.size["union"]) for cell in cells]
+    if min(g) < 3:
+        assert math.isnan(found.statistic)
+        return
     # The correction of a segment's own variance goes with its part of the difference.
     a, b = (math.sqrt(size / (size - 1)) for size in g)
     variances = []
@@ -136,5 +139,5 @@ def test_intervals_of_segments_and_positions_cover_under_item_shocks():
     found = np.array([held(DESIGNS["item shocks"], 7000 + seed) for seed in range(50)], dtype=float)
     covers, by_query, any_cell, disagree = found.mean(axis=0).T
     assert (covers >= 0.95 - 4 * found[:, :, 0].std(axis=0) / np.sqrt(50)).all()
-    assert by_query[0] < 0.9 < covers[0]
+    assert by_query[0] <= 0.9 < covers[0]
     assert (np.array([*any_cell, disagree[0]]) <= 0.05 + 4 * np.sqrt(0.0475 / 50)).all()

@@ -99,7 +99,7 @@ def test_the_rivals_are_refused_against_one_group(ranking):
 
 def test_questions_about_rows_follow(audit):
     for group in audit.groups:
-        cell = audit.headline.sel(group=group).squeeze()
+        cell = audit.headline.sel(group=group, pairing_mode="matched").squeeze()
         listed = audit.pairs(group)
         assert set(np.unique(listed["difference"])) <= {-1.0, 0.0, 1.0}
         by_segment = audit.by_segment().sel(group=group)
@@ -135,7 +135,7 @@ def test_closeness_is_the_headline_on_every_scale(ranking, rule):
 
 
 def test_closeness_takes_as_many_pairs_where_the_threshold_is_a_number(ranking):
-    audit = mpc.audit(ranking, threshold=0.004, progress=False)
+    audit = mpc.audit(ranking, threshold=0.004, pairing_modes=["matched"], progress=False)
     pairs = int(audit.headline.n_pairs.sel(group="g0").squeeze())
     found = audit.closeness("g0")
     assert found.attrs["threshold"] == f"Smallest(k={pairs})"
@@ -204,6 +204,7 @@ def test_sentences_call_the_outcome_by_its_name():
 )
 def test_repeated_looks_bet_on_the_pairs_of_the_headline(ranking, terms):
     how = {"threshold": 0.4, "epsilon": [0.4], "bounds": (0, 4), "pairs_cap": 1000}
+    how["pairing_modes"] = ["matched"]
     audit = mpc.audit(ranking, progress=False, **how, **terms)
     found = audit.confidence_sequence()
     np.testing.assert_allclose(found.estimate, audit.headline.estimate, rtol=1e-12)

@@ -16,7 +16,6 @@ import xarray as xr
 from mpc_lab.results.questions import balance as _balance
 from mpc_lab.results.questions import bootstrap as _bootstrap
 from mpc_lab.results.questions import certificate as _certificate
-from mpc_lab.results.questions import closeness as _closeness
 from mpc_lab.results.questions import compare as _compare
 from mpc_lab.results.questions import limit as _limit
 from mpc_lab.results.questions import pairs as _pairs
@@ -180,7 +179,9 @@ class Questions(BoostQuestions):
         >>> audit.closeness("1").estimate.values.round(2).tolist()
         [0.05, 0.06, -0.02, 0.07]
         """
-        return _closeness.closeness(self, group, scoring_rule, pairing_mode)
+        from mpc_lab.results.questions.closeness import closeness
+
+        return closeness(self, group, scoring_rule, pairing_mode)
 
     def certificate(self, group: str, scoring_rule: str = "baseline") -> Certificate:
         r"""Find the largest boost of a group that is certified to raise the expected objective.
@@ -235,8 +236,8 @@ class Questions(BoostQuestions):
         every query. Where items are not known, or membership varies for some item, labels are
         permuted among the rows of each query. Pairs are taken in both orders together, because in
         one order alone a group without meaning does not centre on 0. The group itself is ranked
-        among its placebos by |t| with the audit's own variance (`mpc_lab.inference.placebo` says
-        when that is exact).
+        among its placebos by the size of t with the audit's own variance
+        (`mpc_lab.inference.placebo` says when that is exact).
 
         Parameters
         ----------

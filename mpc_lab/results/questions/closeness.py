@@ -10,17 +10,12 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.compared import compare_group
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.measure import choose_thresholds, measure
 from mpc_lab.pairing.pairs import count_matched
-from mpc_lab.pairing.terms import (
-    CLOSENESS,
-    PERCENTILE,
-    SCORE,
-    compare_group,
-    terms_of,
-)
+from mpc_lab.pairing.terms import CLOSENESS, PERCENTILE, SCORE, terms_of
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold, round_up
 from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.results.base import (

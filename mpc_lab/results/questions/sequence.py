@@ -10,10 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, check_flag
-from mpc_lab.inference.betting import betting_sequence, find_bounds, sequence_from_sums
 from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
-from mpc_lab.pairing.capped import CAPPED_SUMS, capped_by_unit
-from mpc_lab.pairing.terms import SIGN, compare_group, terms_of
+from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.pairing.thresholds import parse_threshold
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.assemble import headline_moments, mode_rows
@@ -76,6 +74,8 @@ def _fixed_threshold(audit: AuditBase) -> float:
 
 def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str, Any]]:
     """Return the cells by bets on bounded outcomes, and what they rest on."""
+    from mpc_lab.inference.betting import find_bounds
+
     _fixed_threshold(audit)
     given = settings(audit).get("bounds")
     ranking = audit.ranking
@@ -118,6 +118,10 @@ def _from_rows(
     level: float,
 ) -> Cells:
     """Bet on one query after the other."""
+    from mpc_lab.inference.betting import betting_sequence
+    from mpc_lab.pairing.capped import capped_by_unit
+    from mpc_lab.pairing.compared import compare_group
+
     epsilon, seed = _fixed_threshold(audit), int(settings(audit).get("seed", 0))
     modes, order = headline_moments(audit)[0].modes, _order(ranking)
     cells = _empty(audit)
@@ -152,6 +156,8 @@ def _order(ranking: Ranking) -> Ints:
 
 def _from_sums(audit: AuditBase, bounds: tuple[float, float], cap: int, level: float) -> Cells:
     """Bet on all queries at once, which needs no order of theirs."""
+    from mpc_lab.inference.betting import sequence_from_sums
+
     assert audit.moments is not None
     capped = audit.moments["capped"].values
     cells = _empty(audit)
@@ -175,7 +181,7 @@ def _check_counted(totals: Floats) -> None:
 
 def _put(cells: Cells, cell: tuple[int, ...], ends: tuple[float, float], totals: Floats) -> None:
     cells["low"][cell], cells["high"][cell] = ends
-    pairs, sums = totals[: CAPPED_SUMS.index("cc")]
+    pairs, sums = totals[:2]
     cells["n_pairs"][cell] = int(pairs)
     cells["estimate"][cell] = sums / pairs if pairs else np.nan
 
