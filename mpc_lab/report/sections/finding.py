@@ -11,17 +11,12 @@ from mpc_lab.report.context import Context
 from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
 from mpc_lab.text import between, entry, guarded, minus, p_value, with_ends
-from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
+from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
 _LEAD = 3
 _NAMES = ("query", "item", "other_item")
-READ = (
-    "The gap is the mean outcome of items of the group less the mean outcome of the items they are "
-    "paired with: items of the same query, outside the group, scored the same or at most ε above. "
-    "Above 0, items of the group have higher outcomes than the items ranked just above them."
-)
 
 
 def finding(context: Context) -> str:
@@ -36,9 +31,19 @@ def finding(context: Context) -> str:
         _sizes(context),
         paragraphs(found.others),
         paragraphs(found.cautions, "warn"),
-        paragraphs([READ, *found.compared, *found.more], "soft"),
+        paragraphs([_explain(context), *found.compared, *found.more], "soft"),
     ]
     return "".join(pieces)
+
+
+def _explain(context: Context) -> str:
+    """Say what a gap is, of the pairs that lead."""
+    others = MODES[context.part.mode].against or "the items they are paired with"
+    return (
+        "The gap is the mean outcome of items of the group less the mean outcome of the items they "
+        "are paired with: items of the same query, outside the group, with scores at most ε apart. "
+        f"Above 0, the outcome is higher for items of the group than for {others}."
+    )
 
 
 def _sizes(context: Context) -> str:
