@@ -84,7 +84,8 @@ def add_up(
     Outcomes are taken from one of their own, so that a large number that all share does not
     drown what they differ by, and whole numbers stay whole.
     """
-    off = outcome[(start + end) // 2]
+    # A query may have lost all its rows, and there may be none after it.
+    off = outcome[(start + end) // 2] if end > start else 0.0
     prefix[0, :] = 0.0
     for k in range(end - start):
         y = outcome[start + k] - off
