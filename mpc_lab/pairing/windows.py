@@ -93,7 +93,7 @@ def add_up(
         prefix[k + 1, _COUNT] = prefix[k, _COUNT] + (1.0 if out else 0.0)
         prefix[k + 1, _SUM] = prefix[k, _SUM] + (y if out else 0.0)
         prefix[k + 1, _SQUARES] = prefix[k, _SQUARES] + (y * y if out else 0.0)
-    return off  # type: ignore[no-any-return]
+    return off
 
 
 @inlined
