@@ -1,15 +1,19 @@
 """Do clicks that depend on the place pass for a gap, and is a gap found in spite of them?
 
-    python tests/benchmarks/places.py [--repetitions 1000] [--jobs 2]
+    python tests/benchmarks/places.py --repetitions 1000 --keep places.jsonl [--shard 1/4]
+    python tests/benchmarks/places.py --repetitions 1000 --keep places.jsonl --store
 
 Lists of items worth r are shown in the order of their scores. A click needs the item to be looked
-at: by k^-0.7 or 1/k at place k, or by a cascade that ends with the first click. The scores are
-honest, or the group is worth 0.05 more than they say. Both groups have scores alike, or not. A
-later rule may have lifted half of the group's items, or all of them, after scoring. Prints a
-Markdown table with Monte-Carlo errors: how often symmetric and matched pairs give a direction at
-the default threshold, and how often the interval of the place effect covers its population value.
-Exits with 1 if an honest ranker gets a direction above nominal, or a gap is not found far more
-often than by matched pairs.
+at: by k^-0.7 or 1/k at place k, by a cascade that ends with the first click, or always. The scores
+are honest, or the group is worth 0.05 more than they say. Both groups have scores alike, or not. A
+later rule may have lifted half of the group's items, or all of them, after scoring.
+
+Prints Markdown tables: how often symmetric and matched pairs give a direction at the default
+threshold, how often the limit of symmetric pairs excludes 0, and how often the interval of the
+place effect covers its population value. A log has its seed; what it showed is kept, so that
+shards and runs that were stopped go together. Exits with 1 if an honest ranker gets a direction
+above nominal, a gap is not found far more often than by matched pairs, a later rule that lifts
+everything is not seen, or a place effect is not covered, or is found where there is none.
 """
 
 from __future__ import annotations
@@ -18,21 +22,39 @@ import os
 
 os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import argparse
+import io
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 
 import mpc_lab as mpc
-from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, options, repeat, show
+from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, UNDERVALUED
+from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, show
+from sharded import add_shards, commit, run_shard
 
-QUERIES, SIZE = 4000, 20
+# Lists and items in a list: at the default threshold, and for the limit, which lists its pairs.
+SIZES = {"headline": (4000, 20), "limit": (1500, 10)}
 WORTH, LIFT, BIAS = (0.1, 0.6), 0.15, 0.05
 # For the population value of the place effect: lists whose outcomes are their own expectations.
 MANY = 5
-HEADER = ["clicks", "scores", "later rule", "gap", "symmetric", "matched", "Monte-Carlo error"]
-HEADER += ["bound", "mean", "place effect covers", "of 0 rejected"]
+FEWEST_FOUND = 0.1
+STORED = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "measured" / "places.md"
+DESIGN = ["looked at", "scores", "later rule", "true gap"]
+HEADER = {
+    "headline": [*DESIGN, "`symmetric`", "bound", "`matched`", "not estimable", "mean estimate"]
+    + ["place effect covers", "bound", "excludes 0", "logs"],
+    "limit": [*DESIGN, "excludes 0", "bound", "mean estimate", "logs"],
+}
+NAMES = {
+    "headline": ("symmetric", "matched", "unknown", "estimate", "covers", "excludes"),
+    "limit": ("excludes", "estimate"),
+}
+LATER = {0.0: "none", 0.5: "lifts half", 1.0: "lifts all"}
 
 
 @dataclass(frozen=True)
@@ -44,20 +66,33 @@ class Design:
     lifted: float = 0.0
     bias: float = 0.0
 
+    @property
+    def cells(self) -> list[str]:
+        """How a table names it."""
+        alike = "like" if self.like else "unlike"
+        return [self.clicks, alike, LATER[self.lifted], f"{self.bias:g}"]
 
-DESIGNS = [
-    Design(clicks, like, lifted, bias)
-    for clicks in ("k^-0.7", "1/k", "cascade")
-    for like in (True, False)
+
+CLICKS = ("k^-0.7", "1/k", "cascade")
+HONEST = [
+    Design(clicks, like, lifted)
     for lifted in (0.0, 0.5)
-    for bias in (0.0, BIAS)
+    for clicks in (*CLICKS, "none")
+    for like in (True, False)
 ]
-DESIGNS += [Design("1/k", lifted=1.0), Design("none")]
+BIASED = [
+    Design(clicks, like, lifted, BIAS)
+    for lifted in (0.0, 0.5)
+    for clicks in CLICKS
+    for like in (True, False)
+]
+ALL_LIFTED = [Design("1/k", like, 1.0) for like in (True, False)]
+STUDIES = [("headline", design) for design in [*HONEST, *ALL_LIFTED]]
+STUDIES += [("limit", design) for design in HONEST] + [("headline", design) for design in BIASED]
 
 
-def lists(design: Design, rng: np.random.Generator, queries: int) -> dict[str, np.ndarray]:
+def lists(design: Design, rng: np.random.Generator, shape: tuple[int, int]) -> dict:
     """Return scores, membership, places and the chance that each item is worth a click."""
-    shape = (queries, SIZE)
     member = rng.random(shape) < 0.4
     if design.like:
         quality = rng.random(shape)
@@ -82,7 +117,7 @@ def looked_at(design: Design, log: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def ranking_of(log: dict[str, np.ndarray], outcome: np.ndarray) -> mpc.Ranking:
-    frame = {"query": np.repeat(np.arange(len(outcome)), SIZE), "y": outcome.ravel()}
+    frame = {"query": np.repeat(np.arange(len(outcome)), outcome.shape[1]), "y": outcome.ravel()}
     frame |= {name: log[name].ravel() for name in ("score", "member", "place")}
     return mpc.Ranking(
         frame, query="query", score="score", outcome="y", group=["member"], position="place"
@@ -99,71 +134,131 @@ def clicked(design: Design, log: dict[str, np.ndarray], rng: np.random.Generator
     return np.take_along_axis(first, log["place"] - 1, axis=1)
 
 
+def audit_of(study: str, design: Design, seed: int) -> mpc.Audit:
+    """Draw a log and audit it at the default threshold."""
+    rng = np.random.default_rng(seed)
+    log = lists(design, rng, SIZES[study])
+    return mpc.audit(ranking_of(log, clicked(design, log, rng)), epsilon=[0.01], progress=False)
+
+
 @cache
 def place_effect(design: Design) -> float:
     """Return the population value of the place effect: that of expected outcomes of many lists."""
     if design.clicks == "none":
         return 0.0
-    log = lists(design, np.random.default_rng(10**6), MANY * QUERIES)
+    queries, size = SIZES["headline"]
+    log = lists(design, np.random.default_rng(10**6), (MANY * queries, size))
     outcome = looked_at(design, log) * log["worth"]
     audit = mpc.audit(ranking_of(log, outcome), epsilon=[0.01], progress=False)
     return float(audit.headline["place_effect"].isel(pairing_mode=0).item())
 
 
 def found(design: Design, seed: int) -> list[float]:
-    """Return what one log shows.
+    """Return what one log shows at the default threshold, in the order of NAMES.
 
-    Whether symmetric and matched pairs give a direction; the estimate; whether the place effect
-    covers its truth, and whether it excludes 0.
+    Whether symmetric and matched pairs give a direction, whether symmetric ones are not estimable;
+    the estimate; whether the place effect covers its truth, and whether it excludes 0.
     """
-    rng = np.random.default_rng(seed)
-    log = lists(design, rng, QUERIES)
-    ranking = ranking_of(log, clicked(design, log, rng))
-    cells = mpc.audit(ranking, epsilon=[0.01], progress=False).headline.squeeze()
+    cells = audit_of("headline", design, seed).headline.squeeze()
     # Which direction is right is known only where there is one.
-    right = ("undervalued",) if design.bias else ("undervalued", "overvalued")
-    directions = np.isin(cells["verdict"].values, right)
+    right = (UNDERVALUED,) if design.bias else DIRECTIONS
+    verdicts = cells["verdict"].values
     low, high = (cells[f"place_effect_{end}"].values[0] for end in ("low", "high"))
     truth = place_effect(design)
     known = np.isfinite(low)
     covers = float(low <= truth <= high) if known else np.nan
     excludes = float(low > 0 or high < 0) if known else np.nan
-    return [*directions.astype(float), float(cells["estimate"].values[0]), covers, excludes]
+    symmetric, matched = np.isin(verdicts, right).astype(float)
+    unknown = float(verdicts[0] == NOT_ESTIMABLE)
+    return [symmetric, matched, unknown, float(cells["estimate"].values[0]), covers, excludes]
 
 
-def row(design: Design, repetitions: int, jobs: int):
-    """Return the cells of one design, and whether they hold."""
-    place_effect(design)
-    seen = np.array(repeat(partial(found, design), repetitions, jobs))
-    symmetric, matched = seen[:, 0].mean(), seen[:, 1].mean()
-    with np.errstate(invalid="ignore"):
-        covers, excludes, mean = (
-            float(np.nanmean(seen[:, k])) if np.isfinite(seen[:, k]).any() else float("nan")
-            for k in (3, 4, 2)
-        )
-    if design.bias:
-        good, text = symmetric >= 10 * matched and symmetric > 0.1, "≥ 10 × matched"
+def limit_of(design: Design, seed: int) -> list[float]:
+    """Return whether the interval of the limit of symmetric pairs excludes 0, and its estimate."""
+    limit = audit_of("limit", design, seed).limit("member", pairing_mode="symmetric")
+    low, high = float(limit["ci_low"]), float(limit["ci_high"])
+    return [float(low > 0 or high < 0), float(limit["estimate"])]
+
+
+CALLS = {"headline": found, "limit": limit_of}
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def headline_row(design: Design, seen: np.ndarray) -> tuple[list, bool]:
+    """Return the cells of one design at the default threshold, and whether they hold."""
+    n = len(seen)
+    symmetric, matched, unknown, mean, covers, excludes = (_mean(column) for column in seen.T)
+    effect = ""
+    if design.lifted == 1:
+        good, text = unknown == 1, "not estimable"
+    elif design.bias:
+        good, text = symmetric >= max(10 * matched, FEWEST_FOUND), "≥ 10 × `matched`"
     else:
-        good, text = bounded(symmetric, repetitions, AT_MOST_5)
-    if design.clicks in ("k^-0.7", "1/k") and np.isfinite(covers):
-        good &= bounded(covers, repetitions, AT_LEAST_93)[0]
+        good, text = bounded(symmetric, n, AT_MOST_5)
     if design.clicks == "none":
-        good &= bounded(excludes, repetitions, AT_MOST_5)[0]
-    later = {0.0: "none", 0.5: "lifts half", 1.0: "lifts all"}[design.lifted]
-    scores = "like" if design.like else "unlike"
-    cells = [design.clicks, scores, later, f"{design.bias:g}", symmetric, matched]
-    return [*cells, error(symmetric, repetitions), text, f"{mean:+.4f}", covers, excludes], good
+        held, effect = bounded(excludes, n, AT_MOST_5)
+        good &= held
+    elif design.lifted < 1:
+        held, effect = bounded(covers, n, AT_LEAST_93)
+        good &= held
+    numbers = [symmetric, text, matched, unknown, f"{mean:+.4f}", covers, effect, excludes, n]
+    return [*design.cells, *numbers], good
+
+
+def limit_row(design: Design, seen: np.ndarray) -> tuple[list, bool]:
+    """Return the cells of the limit in one design, and whether they hold."""
+    excludes, mean = (_mean(column) for column in seen.T)
+    good, text = bounded(excludes, len(seen), AT_MOST_5)
+    return [*design.cells, excludes, text, f"{mean:+.4f}", len(seen)], good
+
+
+ROWS = {"headline": headline_row, "limit": limit_row}
+
+
+def print_tables(results: dict) -> bool:
+    """Print the table of each study, and return whether everything holds."""
+    holds = True
+    for study, (queries, size) in SIZES.items():
+        rows = [
+            ROWS[study](design, seen) for (name, design), seen in results.items() if name == study
+        ]
+        if not rows:
+            continue
+        what = "at the first percentile" if study == "headline" else "by the limit"
+        print(f"{queries:,} lists of {size} items, {what}\n")
+        show(HEADER[study], rows)
+        print()
+        holds &= all(good for _, good in rows)
+    return holds
 
 
 def main() -> int:
-    """Run the simulations, print the table, return the exit code."""
-    chosen = options(__doc__)
-    print(
-        f"{chosen.repetitions} logs of {QUERIES:,} lists of {SIZE}, first percentile, nominal 5 %\n"
-    )
-    table = [row(design, chosen.repetitions, chosen.jobs) for design in DESIGNS]
-    show(HEADER, table)
-    return 0 if all(good for _, good in table) else 1
+    """Run the simulations, print the tables, return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_shards(parser)
+    parser.add_argument("--store", action="store_true", help="write the tables into the docs")
+    chosen = parser.parse_args()
+    results = {}
+    for study, design in STUDIES:
+        place_effect(design)
+        key = "; ".join([study, *design.cells])
+        seen = run_shard(key, partial(CALLS[study], design), chosen)
+        if len(seen):
+            results[study, design] = np.array(seen, dtype=float)
+    page = io.StringIO()
+    with redirect_stdout(page):
+        holds = print_tables(results)
+    most = error(0.05, min(len(seen) for seen in results.values()))
+    text = f"nominal 5 %, Monte-Carlo error of it {most:.3f}; commit {commit(chosen.keep)}\n\n"
+    text += page.getvalue().rstrip() + "\n"
+    print(text)
+    if chosen.store:
+        STORED.write_text(text, encoding="utf-8")
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":
