@@ -191,11 +191,9 @@ def _products_of_block(
     word: int, epsilon: Floats, center: Floats, table: SideTable, log: Log, first: int, last: int
 ) -> Floats:
     units, alone = unit_sides(log, word, epsilon, center, table, first, last)
-    # (unit, group, side, weight or sum)
-    products = np.einsum("ugsa,ugtb->stabg", units, units).reshape(2, 2, 4, -1)
-    query = np.stack([products[BELOW, BELOW], products[ABOVE, ABOVE], products[BELOW, ABOVE]])
-    clusters = (units[..., 0] > 0).any(axis=2).sum(axis=0)
-    sums = units.sum(axis=0).transpose(2, 1, 0)
+    n_groups = len(epsilon)
+    clusters, sums, query = np.zeros(n_groups), np.zeros((2, 2, n_groups)), np.zeros_like(alone)
+    _sum_products(units, clusters, sums, query)
     return np.concatenate([part.ravel() for part in (clusters, sums, alone, query)])
 
 
@@ -435,6 +433,44 @@ def _sum_units(
                             c = weight[part, g]
                             u = c * _of_pair(x, near, offset[part, g], line[side, g])
                             _add_pair(found[unit - first, g, side], alone[side], g, c, u)
+
+
+@kernel
+def _sum_products(units: Floats, clusters: Floats, sums: Floats, products: Floats) -> None:
+    """Add up units, and what the sums of their two sides give multiplied with each other.
+
+    Parameters
+    ----------
+    units : float64 array (unit, group, side, weight or sum)
+    clusters : float64 array (group,)
+        Units with a pair.
+    sums : float64 array (weight or sum, side, group)
+    products : float64 array (3, 4, group)
+        Of the sides below and above with themselves and with each other.
+    """
+    for unit in range(len(units)):
+        for g in range(len(clusters)):
+            c0, u0 = units[unit, g, 0, 0], units[unit, g, 0, 1]
+            c1, u1 = units[unit, g, 1, 0], units[unit, g, 1, 1]
+            # Most units have no pair of most groups.
+            if c0 == 0 and c1 == 0:
+                continue
+            clusters[g] += 1.0
+            sums[0, 0, g] += c0
+            sums[0, 1, g] += c1
+            sums[1, 0, g] += u0
+            sums[1, 1, g] += u1
+            _add_products(products[0], g, c0, u0, c0, u0)
+            _add_products(products[1], g, c1, u1, c1, u1)
+            _add_products(products[2], g, c0, u0, c1, u1)
+
+
+@inlined
+def _add_products(to: Floats, g: int, c: float, u: float, c2: float, u2: float) -> None:
+    to[0, g] += c * c2
+    to[1, g] += c * u2
+    to[2, g] += u * c2
+    to[3, g] += u * u2
 
 
 @inlined
