@@ -33,6 +33,8 @@ FUNCTIONS = {
     "Powered": mpc.Powered,
     "Quantile": mpc.Quantile,
     "Smallest": mpc.Smallest,
+    "clicks": mpc.datasets.clicks,
+    "clicks_truth": mpc.datasets.clicks_truth,
     "synthetic": mpc.datasets.synthetic,
     "synthetic_truth": mpc.datasets.synthetic_truth,
     "svd": mpc.rankers.svd,
