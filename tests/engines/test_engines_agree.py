@@ -52,6 +52,27 @@ AGREE = {
     "cap": {"item": "item", "outcome_cap": 0.5, "scoring_rules": ["baseline", "calibrated"]},
     "ascending": {"ascending": True, "scoring_rules": ["boosted", mpc.Column("new")]},
     "rank-only": {"score": None, "position": "position", "against": "g1", "item": "item"},
+    "both sides": {
+        "item": "item",
+        "pairing_modes": ["symmetric", "matched"],
+        "scoring_rules": ["baseline", "boosted"],
+        "groups": ["g0", "g1"],
+    },
+    "both sides by place": {
+        "item": "item",
+        "position": "position",
+        "pairing_modes": ["symmetric", "matched"],
+        "scoring_rules": ["baseline", "boosted"],
+        "groups": ["g0", "g1"],
+        "threshold": 0.01,
+    },
+    "both sides by unit and place": {
+        "position": "position",
+        "unit": "user",
+        "adjust": "romano_wolf",
+        "contrast": "sign",
+        "threshold": 0.01,
+    },
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }
 REFUSED = {
@@ -78,12 +99,12 @@ def walk(request, tmp_path, monkeypatch):
         import dask.dataframe as dd
 
         request.getfixturevalue("dask_client")
-        return {"data": dd.from_pandas(frame, npartitions=4)}
+        return {"data": dd.from_pandas(frame, npartitions=5)}
 
     def on_spark(frame):
         spark = request.getfixturevalue("spark")
         plain = frame.astype({"name": object, "label": object, "title": object, "country": object})
-        return {"data": spark.createDataFrame(plain.where(plain.notna(), None)).repartition(4)}
+        return {"data": spark.createDataFrame(plain.where(plain.notna(), None)).repartition(5)}
 
     monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
     monkeypatch.setattr(limits, "_MOST_ROWS", 64)

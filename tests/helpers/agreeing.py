@@ -56,7 +56,7 @@ def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame
 
 
 def assert_agree(one: mpc.Audit, other: mpc.Audit, *, curve: bool = True) -> None:
-    """Insist that counts and verdicts are equal, and all other numbers to nine digits."""
+    """Insist that counts and verdicts are equal, and all other numbers to ten digits."""
     _same_numbers(one.headline, other.headline)
     for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped", "n_capped", "alpha"):
         assert one.attrs[name] == other.attrs[name], name
@@ -75,8 +75,8 @@ def _same_numbers(one, other) -> None:
             continue
         if name in _ENDS or name.startswith("band"):
             assert (np.isnan(here) == np.isnan(there)).all(), name
-            assert not (np.abs(here - there) > 1e-9 * np.nan_to_num(error, nan=1.0)).any(), name
+            assert not (np.abs(here - there) > 1e-10 * np.nan_to_num(error, nan=1.0)).any(), name
         elif name.startswith("p_"):
-            np.testing.assert_allclose(there, here, rtol=0, atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(there, here, rtol=0, atol=1e-10, err_msg=name)
         else:
-            np.testing.assert_allclose(there, here, rtol=1e-9, atol=1e-300, err_msg=name)
+            np.testing.assert_allclose(there, here, rtol=1e-10, atol=1e-300, err_msg=name)
