@@ -23,7 +23,6 @@ ROOMS = (
     "text",
     "writing",
     "html",
-    "tutorials",
     "ranking",
     "rankers",
     "datasets",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpc_lab import tutorials
+from mpc_lab.cli import notebooks as tutorials
 from mpc_lab.errors import MpcError
 
 ROOT = Path(__file__).parents[1]

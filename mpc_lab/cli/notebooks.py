@@ -1,17 +1,119 @@
-"""``mpc-lab notebooks``: the tutorials, copied and opened."""
+"""``mpc-lab notebooks``: the tutorials, copied and opened.
+
+A wheel holds them inside the package, a source tree beside it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mpc_lab.cli.options import Command, add_path
 from mpc_lab.errors import MpcError
 from mpc_lab.text import plain
-from mpc_lab.tutorials import copy_notebooks
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks that came with this installation, in the order to read them.
+
+    Returns
+    -------
+    list of pathlib.Path
+
+    Examples
+    --------
+    >>> notebooks()[0].name
+    '01_first_audit.ipynb'
+    """
+    for folder in (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks"):
+        found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+        if found:
+            return found
+    raise MpcError(
+        f"The notebooks should be in {_PACKAGE / 'notebooks'} or beside {_PACKAGE}, but are in "
+        "neither: install mpc-lab again."
+    )
+
+
+def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
+    """Copy the notebooks into a folder, all or none; what is there already is never changed.
+
+    Parameters
+    ----------
+    folder : path
+        Where they go; it is made where it does not exist.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The copies.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(copy_notebooks(folder))
+    6
+    """
+    target = Path(folder)
+    contents = {target / source.name: source.read_bytes() for source in notebooks()}
+    try:
+        _check_free(target, contents)
+        with _undone_on_failure(target) as made:
+            target.mkdir(parents=True, exist_ok=True)
+            for copy, content in contents.items():
+                with open(copy, "xb") as file:  # never into a file that came meanwhile
+                    made.append(copy)
+                    file.write(content)
+    except OSError as error:
+        raise MpcError(
+            f"The notebooks could not be copied to {target}: {error.strerror or error}. Name "
+            "another folder, one that can be written to."
+        ) from error
+    return list(contents)
+
+
+def _check_free(target: Path, copies: Iterable[Path]) -> None:
+    """Refuse what cannot be a folder, and a folder that holds what would be copied there."""
+    for folder in (target, *target.parents):
+        if folder.is_symlink() and not folder.exists():
+            raise MpcError(
+                f"The notebooks go into a folder, but {folder} is a link that leads nowhere: name "
+                "another folder, or remove the link."
+            )
+        if folder.exists() and not folder.is_dir():
+            raise MpcError(f"The notebooks go into a folder, but {folder} is a file: name another.")
+    # A link that leads nowhere is there too: to write to it would make a file elsewhere.
+    present = [copy.name for copy in copies if os.path.lexists(copy)]
+    if present:
+        raise MpcError(
+            f"{target} has {', '.join(present)} already, which may hold your own work: name "
+            "another folder, or move them."
+        )
+
+
+@contextmanager
+def _undone_on_failure(target: Path) -> Iterator[list[Path]]:
+    """Give a list for files that are made; they and new folders go if the block does not end."""
+    new = [folder for folder in (target, *target.parents) if not folder.exists()]
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        for file in made:
+            file.unlink(missing_ok=True)
+        for folder in new:
+            with suppress(OSError):  # something else is in it by now
+                folder.rmdir()
+        raise
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import mpc_lab as mpc
-from mpc_lab.rankers import low_rank
-from mpc_lab.rankers.low_rank import best_factors, filled_matrix
+from mpc_lab import rankers
+from mpc_lab.rankers import best_factors, filled_matrix
 
 
 def draw_ratings(users, items, seed=0, share=0.5):
@@ -60,7 +60,7 @@ def test_it_gives_the_same_bits_again():
     assert first.to_numpy().tobytes() == again.to_numpy().tobytes()
 
 
-@pytest.mark.skipif(not low_rank._SEED, reason="this scipy has no seed for the vectors it draws")
+@pytest.mark.skipif(not rankers._SEED, reason="this scipy has no seed for the vectors it draws")
 def test_it_gives_the_same_bits_again_where_the_rank_is_too_large():
     ratings = draw_ratings(40, 30).assign(rating=4.0)
     first, again = (mpc.rankers.svd(ratings, rank=10)["score"] for _ in range(2))

@@ -1,4 +1,8 @@
-"""The ranker of the paper's MovieLens example: a truncated SVD of a filled rating matrix."""
+"""Rankers to audit: ratings become scored rows.
+
+The one here is that of the paper's MovieLens example, a truncated SVD of a filled rating matrix.
+May import from: errors, vocabulary, ranking.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,8 @@ from mpc_lab.ranking.columns import (
     pandas_series,
 )
 from mpc_lab.vocabulary import Floats, Ints
+
+__all__ = ["svd"]
 
 # ARPACK draws a new vector where a matrix of low rank leaves it none; older scipy has no seed for
 # that, and its scores may then differ in the last bits from run to run.
