@@ -51,7 +51,7 @@ from mpc_lab.results.plan import Plan, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
 from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline, Column, Custom, Rule
-from mpc_lab.vocabulary import MATCHED, VARIANCES, Flags, Floats, Ints
+from mpc_lab.vocabulary import ITEM, MATCHED, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -129,9 +129,10 @@ def audit(
         percentile of the distances of each group.
     epsilon : list of float, optional
         The grid of the curve; by default round numbers around the thresholds.
-    cluster : {"auto", "union", "query", "item", "naive"}
-        What may make pairs alike: a common query (or unit), a common item, either of them
-        (``union``), or nothing. ``auto`` is ``union`` where items are known, else ``query``.
+    cluster : {"auto", "union", "query", "item", "producer", "naive"}
+        What may make pairs alike: a common query (or unit), a common item, a common producer of
+        items, nothing, or either of query and item (``union``; of query and producer where
+        producers are known). ``auto`` is ``union`` where items are known, else ``query``.
     level : float
         Confidence level.
     adjust : {"holm", "romano_wolf", "fdr_bh", "none"}
@@ -225,7 +226,7 @@ def audit(
             against=against,
             outcome_cap=outcome_cap,
         )
-        log = log.with_cap(plan.outcome_cap)
+        log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
         _check_rows_stay(plan, log)
         with announced_compilation(bar.wanted), log.source(plan, bar) as source:
             return _with_bootstrap(plan, _run(plan, log, source))
@@ -264,7 +265,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     wanted = np.stack([headline.wanted for headline, _ in chosen])
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
-    how = {"items": False, "count_items": not _items(plan)}
+    # Sums over items count these too; sums over producers do not.
+    how = {"items": False, "count_items": not _items(plan) or plan.owner != ITEM}
     moments = [
         measure(source, rule, edges, modes=plan.swept_modes, **how)
         for rule, (edges, _, _) in zip(rules, layouts, strict=True)

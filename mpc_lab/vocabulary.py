@@ -5,6 +5,7 @@ May import from: errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -250,6 +251,8 @@ def swept_modes(asked: Iterable[str]) -> tuple[Mode, ...]:
 # cluster; "dyad": the pairs of the same two items; "_query": inside one query (or unit).
 QUERY_SUMS = ("naive", "query")
 ITEM_SUMS = ("item", "dyad", "item_query", "dyad_query")
+# Whom the pairs of an item are summed by: the item, or its producer. Either makes `ITEM_SUMS`.
+ITEM, PRODUCER = "item", "producer"
 _GREY = "#7a7a7a"
 
 
@@ -270,6 +273,8 @@ class Variance:
         The correction: none, Q/(Q − 1) with the plain number of queries, or G/(G − 1).
     at_least : tuple of str
         Variances that it never falls below: the largest of these and of itself is used.
+    owner : {"", "item", "producer"}
+        By whom items must be summed for it; "" where either will do.
     public : bool
         Whether ``cluster=`` and ``std_error_by`` know it.
     correction : str
@@ -285,6 +290,7 @@ class Variance:
     clusters: Literal["pairs", "queries", "items", "fewest"] = "queries"
     factor: Literal["none", "plain", "effective"] = "effective"
     at_least: tuple[str, ...] = ()
+    owner: str = ""
     public: bool = True
     correction: str = ""
     clustered: str = ""
@@ -296,6 +302,18 @@ class Variance:
     def needs_items(self) -> bool:
         """Whether it needs sums over items."""
         return any(name in ITEM_SUMS for name in self.terms)
+
+    def goes_with(self, owner: str) -> bool:
+        """Whether sums over items or over producers, as `owner` says, will do for it."""
+        return self.owner in ("", owner)
+
+    def floors(self, owner: str) -> tuple[str, ...]:
+        """Return `at_least` with the variance of those that were summed over."""
+        return tuple(owner if name == ITEM else name for name in self.at_least)
+
+    def clustered_by(self, owner: str) -> str:
+        """Return how pairs are clustered, in words, where items are summed by `owner`."""
+        return of_owner(self.clustered, owner) if not self.owner else self.clustered
 
 
 VARIANCES: dict[str, Variance] = {
@@ -326,11 +344,23 @@ VARIANCES: dict[str, Variance] = {
             "item",
             {"item": 1, "dyad": -1},
             clusters="items",
+            owner=ITEM,
             correction="G/(G - 1), G effective items; t with G - 1 degrees of freedom",
             clustered="by item (cluster 'item')",
             label="by item",
             colour="#c0699b",
             shape="square",
+        ),
+        Variance(
+            "producer",
+            {"item": 1, "dyad": -1},
+            clusters="items",
+            owner=PRODUCER,
+            correction="G/(G - 1), G effective producers; t with G - 1 degrees of freedom",
+            clustered="by producer (cluster 'producer')",
+            label="by producer",
+            colour="#5b6fc4",
+            shape="triangle-up",
         ),
         Variance("both", {"item_query": 1, "dyad_query": -1}, public=False),
         Variance(
@@ -347,6 +377,17 @@ VARIANCES: dict[str, Variance] = {
         ),
     )
 }
+
+
+def of_owner(words: str, owner: str) -> str:
+    """Return words about items as words about producers, where these are summed over.
+
+    Examples
+    --------
+    >>> of_owner("few queries or items", "producer")
+    'few queries or producers'
+    """
+    return words if owner == ITEM else re.sub(r"\bitem(s?)\b", rf"{owner}\1", words)
 
 
 def public_variances() -> tuple[str, ...]:
@@ -452,6 +493,8 @@ class Role:
         Whether a value may occur only once in a query.
     is_constant : bool
         Whether all rows of a query must have the same value.
+    may_be_missing : bool
+        Whether a row may lack it.
     """
 
     name: str
@@ -464,6 +507,7 @@ class Role:
     is_number: bool = False
     is_unique: bool = False
     is_constant: bool = False
+    may_be_missing: bool = False
 
     def describe(self, column: object) -> str:
         """Begin a sentence about the column that plays the role."""
@@ -495,6 +539,14 @@ ROLES = {
             "item doc document movie product listing sku asin candidate article ad post job song "
             "track video book hotel prop restaurant property url title name",
             is_unique=True,
+        ),
+        _role(
+            "producer",
+            "whom items belong to: a seller, an author",
+            "whom items belong to, such as the seller or the author; intervals then allow for it",
+            "producer seller author employer publisher artist vendor merchant supplier creator "
+            "company brandowner",
+            may_be_missing=True,
         ),
         _role(
             "score",

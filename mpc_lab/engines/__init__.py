@@ -73,6 +73,13 @@ class OpenLog(ABC):
         """
         return self
 
+    def with_owner(self, owner: str) -> OpenLog:
+        """Return the log with items that move with their producers, or each on its own.
+
+        Rows that are walked are read so.
+        """
+        return self
+
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:
         """Read the rows into memory, with further columns, for a question that needs them."""
         raise NotImplementedError

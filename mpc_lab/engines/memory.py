@@ -17,10 +17,10 @@ from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
-from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows
+from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows, without_owners
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import Source, Task, added
-from mpc_lab.ranking import cap_outcomes
+from mpc_lab.ranking import cap_outcomes, sum_by
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
 from mpc_lab.vocabulary import Ints
 
@@ -59,6 +59,10 @@ class InMemory(OpenLog):
     def with_cap(self, cap: float | None) -> OpenLog:
         """Return the log with outcomes above a cap set to it."""
         return InMemory(cap_outcomes(self.ranking, cap), self.origin)
+
+    def with_owner(self, owner: str) -> OpenLog:
+        """Return the log with items that move with their producers, or each on its own."""
+        return InMemory(sum_by(self.ranking, owner), self.origin)
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
@@ -170,11 +174,12 @@ class MemoryWalk:
         """Add what the task returns for each block, in order."""
         return added(self(task, label), start)
 
-    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+    def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
         """Return the sums over items of each group and mode, one group at a time."""
+        log = without_owners(self.log) if by_item else self.log
 
         def task(group: int) -> list[ItemSums]:
-            return sum_items(self.log, group, moments)
+            return sum_items(log, group, moments)
 
         return list(self.spread(task, range(len(moments.center)), "summing over items"))
 

@@ -20,13 +20,13 @@ from mpc_lab.engines.calibrated import fit_by_exchange
 from mpc_lab.engines.parts import Part, Parts, PartsSource, count_rows
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.log import Log, sort_rows
-from mpc_lab.ranking import ColumnNames, Ranking, cap_outcomes, checks
+from mpc_lab.ranking import ColumnNames, Ranking, cap_outcomes, checks, sum_by
 from mpc_lab.ranking.checks import complete_rows
 from mpc_lab.ranking.columns import get_column, open_table, take_rows
 from mpc_lab.ranking.groups import read_groups
 from mpc_lab.scoring import Column
 from mpc_lab.scoring.rules import check_scores
-from mpc_lab.vocabulary import ROLES, Ints, Masks
+from mpc_lab.vocabulary import ITEM, ROLES, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Known
@@ -59,6 +59,8 @@ class Spec:
         Other score columns.
     outcome_cap : float, optional
         Outcomes above it are set to it.
+    owner : {"item", "producer"}
+        By whom items are summed.
     """
 
     columns: ColumnNames
@@ -66,6 +68,7 @@ class Spec:
     groups: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     outcome_cap: float | None = None
+    owner: str = ITEM
 
     @property
     def needed(self) -> list[Any]:
@@ -97,7 +100,7 @@ class Spec:
         columns = [rule for rule in plan.scoring_rules if isinstance(rule, Column)]
         extra = tuple(dict.fromkeys(str(rule.name) for rule in columns))
         groups, cap = plan.masked_groups, plan.outcome_cap
-        return replace(self, groups=groups, extra=extra, outcome_cap=cap)
+        return replace(self, groups=groups, extra=extra, outcome_cap=cap, owner=plan.owner)
 
 
 def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
@@ -148,6 +151,8 @@ class Tally:
     n_rows, dropped, n_capped : int
     queries, units, items : uint64 arrays
         What tells the queries, units and items of the partition from all others.
+    producers : uint64 array
+        Likewise, the producer of each of the items; empty where producers are not known.
     """
 
     n_rows: int
@@ -157,6 +162,7 @@ class Tally:
     units: Masks = field(default_factory=_no_names)
     items: Masks = field(default_factory=_no_names)
     outcome_range: tuple[float, float] | None = None
+    producers: Masks = field(default_factory=_no_names)
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,7 @@ def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
         if not len(table) or (spec.drop and not len(complete_rows(table, spec.columns))):
             return Partition(_make_empty(spec), Tally(0, len(table)))
         ranking = cap_outcomes(Ranking(frame, **spec.keywords), spec.outcome_cap)
+        ranking = sum_by(ranking, spec.owner)
         return _sort_partition(ranking, spec, number)
     except MpcError as error:
         raise MpcError(f"In partition {number}: {error}") from error
@@ -194,11 +201,54 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
     units = queries = _hash(ranking.query_labels(np.arange(ranking.n_queries)))
     if ranking.unit_code is not None:
         units = _hash(ranking.unit_labels(np.arange(ranking.n_units)))
+    owners, of_items = _name_producers(ranking, items)
+    labels = ranking.item_labels(np.arange(ranking.n_items)) if len(of_items) else None
     # Partitions that drew alike would draw the same places of their lists again and again.
-    part = Part(replace(log, origin=number << 32), extra, items)
+    part = Part(replace(log, origin=number << 32), extra, items, owners, labels)
     counts = (ranking.n_rows, ranking.dropped, ranking.n_capped)
-    counted = (*counts, queries, units, items, ranking.outcome_range)
+    counted = (*counts, queries, units, items, ranking.outcome_range, of_items)
     return Partition(part, Tally(*counted))
+
+
+def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
+    """Return what tells producers from all others, by their codes and by those of their items."""
+    code, item = ranking.producer_code, ranking.item_code
+    if code is None or item is None:
+        return _no_names(), _no_names()
+    labels = ranking.producer_labels(np.arange(ranking.n_producers))
+    item_of = np.empty(len(labels), dtype=np.int64)
+    item_of[code] = item
+    # An item without a producer is its own; no producer is called as an item is.
+    unknown = np.array([label is None for label in labels], dtype=np.bool_)
+    names = np.where(unknown, items[item_of], ~_hash(labels))
+    producer_of = np.empty(len(items), dtype=np.int64)
+    producer_of[item] = code
+    return names, names[producer_of]
+
+
+def _check_producers(tallies: list[Tally], parts: Parts) -> None:
+    """Refuse an item that has another producer in another partition."""
+    found = np.unique(
+        np.concatenate(
+            [np.stack([tally.items, tally.producers]) for tally in tallies if len(tally.producers)],
+            axis=1,
+        ),
+        axis=1,
+    )
+    twice = np.flatnonzero(found[0, 1:] == found[0, :-1])
+    if not len(twice):
+        return
+    named = [one for one in parts.collect(partial(_label_of, found[0, twice[0]]), "") if one]
+    raise MpcError(
+        f"An item must have one producer; got several, in different partitions, for item "
+        f"{named[0]}. Correct the column, or name columns in item that tell such items apart."
+    )
+
+
+def _label_of(name: np.uint64, part: Part) -> str:
+    """Return how an item is spelt, or nothing where the part does not have it."""
+    at = np.flatnonzero(part.names == name)
+    return repr(part.labels[at[0]]) if len(at) and part.labels is not None else ""
 
 
 def _hash(labels: Any) -> Masks:
@@ -236,6 +286,8 @@ def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) ->
             "A query must lie in one unit, but some query has rows in two: give each query one "
             "unit, or name more columns in query."
         )
+    if known.columns.producer is not None:
+        _check_producers(tallies, parts)
     facts = count_rows(
         known,
         parts,

@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import exchange_items
-from mpc_lab.pairing.log import Log, rescore, resort
+from mpc_lab.pairing.log import Log, rescore, resort, without_owners
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import PlainWalk, Task
 from mpc_lab.ranking import Facts
@@ -45,14 +46,18 @@ class Part:
     log : Log
     columns : dict of float64 arrays
         Other score columns, in the order of the log.
-    names : uint64 array
-        What the items of the log are called everywhere, by their codes here; empty where codes
-        are the same everywhere.
+    names, owner_names : uint64 arrays
+        What the items of the log, and their producers, are called everywhere, by their codes here;
+        empty where codes are the same everywhere.
+    labels : array of objects, optional
+        The ids of the items, by their codes, for an error about one of them.
     """
 
     log: Log
     columns: dict[str, Floats] = field(default_factory=dict)
     names: Masks = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    owner_names: Masks = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    labels: NDArray[Any] | None = None
 
 
 class Parts(Protocol):
@@ -106,19 +111,20 @@ class PartsWalk:
         """Add what the task returns: first within each part, then over all parts."""
         return self.parts.total(partial(_add_part, self.rescoring, task, start), label, start)
 
-    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
+    def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
         """Return the sums over items of each group and mode, by an exchange on items."""
-        at_once = self.parts.pairs_at_once
-        return exchange_items(self._exchange, self.parts.buckets, moments, at_once)
+        exchange = partial(self._exchange, by_item)
+        return exchange_items(exchange, self.parts.buckets, moments, self.parts.pairs_at_once)
 
     def _exchange(
         self,
+        by_item: bool,
         split: Callable[[Log, Masks], list[Bucket]],
         merge: Callable[[list[Bucket]], Result],
         buckets: int,
         label: str,
     ) -> list[Result]:
-        of_part = partial(_split_part, self.rescoring, split)
+        of_part = partial(_split_part, self.rescoring, by_item, split)
         return self.parts.exchange(of_part, merge, buckets, label)
 
 
@@ -127,9 +133,15 @@ def _walk_part(rescoring: Rescoring, task: Task[Result], part: Part) -> list[Res
 
 
 def _split_part(
-    rescoring: Rescoring, split: Callable[[Log, Masks], list[Bucket]], part: Part
+    rescoring: Rescoring,
+    by_item: bool,
+    split: Callable[[Log, Masks], list[Bucket]],
+    part: Part,
 ) -> list[Bucket]:
-    return split(rescoring(part), part.names)
+    log = rescoring(part)
+    if by_item:
+        return split(without_owners(log), part.names)
+    return split(log, part.owner_names if len(log.owner) else part.names)
 
 
 def _add_part(rescoring: Rescoring, task: Task[Result], start: Result, part: Part) -> Result:
@@ -308,7 +320,9 @@ def count_rows(
     `outcomes` are the lowest and the highest outcome of each part that has rows.
     """
     low, high = min(low for low, _ in outcomes), max(high for _, high in outcomes)
-    facts = Facts(known.columns, known.groups, outcome_range=(low, high), **counts)
+    facts = Facts(
+        known.columns, known.groups, owner=plan.owner, outcome_range=(low, high), **counts
+    )
     if any(isinstance(rule, Boosted) and rule.alpha is None for rule in plan.scoring_rules):
         facts = replace(facts, score_std=_score_std(parts, facts.n_rows))
     return facts

@@ -10,7 +10,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance_of_clusters, sup_t_band
 from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates, effective_clusters
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints
 
 MOST_BINS = 10
 # The mean over one wide bin is MPC itself again, which is no certificate.
@@ -80,6 +80,7 @@ def certify(
     *,
     item_i: Ints | None = None,
     item_j: Ints | None = None,
+    owner: str = ITEM,
     cluster: str = "query",
     level: float = 0.95,
     seed: int = 0,
@@ -104,7 +105,9 @@ def certify(
     query : array of int64 (pair,)
         Query, or unit, of each pair.
     item_i, item_j : array of int64 (pair,), optional
-        Items, for ``cluster="item"`` and ``"union"``.
+        Items, or producers, for ``cluster="item"``, ``"producer"`` and ``"union"``.
+    owner : {"item", "producer"}
+        Which of the two.
     cluster : {"naive", "query", "item", "union"}
     level : float
         Probability that the band covers all bins.
@@ -134,8 +137,8 @@ def certify(
     ends = bin_ends(distance, query)
     if (item_i is None) != (item_j is None):
         raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
-    items = (None if item is None else item[order] for item in (item_i, item_j))
-    codes = pair_codes(query, *items)
+    item_i, item_j = (None if item is None else item[order] for item in (item_i, item_j))
+    codes = pair_codes(query, item_i, item_j, owner)
     edges = np.concatenate([[0.0], distance[ends - 1]])
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
     counts, sums = _tables(d, query, ends)

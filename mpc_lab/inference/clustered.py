@@ -7,8 +7,8 @@ adds up to, and `from_influence` any smooth function of sums over queries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from mpc_lab.inference.estimates import (
     t_interval,
 )
 from mpc_lab.pairing.moments import Quadratic
-from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
+from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -37,11 +37,13 @@ class ItemCodes:
     Attributes
     ----------
     inside, outside : array of int64 (pair,)
-        The item of the group, and the other item.
+        The item of the group, and the other item; or their producers.
     dyad : array of int64
-        The same two items in either role.
+        The same two items in either role; -1 where both are of one producer.
     inside_query, outside_query, dyad_query : array of int64
         The same inside one query.
+    owner : {"item", "producer"}
+        Who these items are.
     """
 
     inside: Ints
@@ -50,6 +52,7 @@ class ItemCodes:
     inside_query: Ints
     outside_query: Ints
     dyad_query: Ints
+    owner: str = ITEM
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,12 @@ class PairCodes:
         """Return the codes of some of the pairs."""
         if self.items is None:
             return PairCodes(self.query[chosen])
-        parts = (getattr(self.items, field.name)[chosen] for field in fields(ItemCodes))
-        return PairCodes(self.query[chosen], ItemCodes(*parts))
+        parts: dict[str, Any] = {
+            field.name: getattr(self.items, field.name)[chosen]
+            for field in fields(ItemCodes)
+            if field.name != "owner"
+        }
+        return PairCodes(self.query[chosen], replace(self.items, **parts))
 
     def exchanged(self, swap: Flags) -> PairCodes:
         """Return the codes with the two sides of the pairs in `swap` exchanged."""
@@ -115,28 +122,39 @@ class PairCodes:
         iq, jq = self.items.inside_query, self.items.outside_query
         return PairCodes(
             self.query,
-            ItemCodes(
-                np.where(swap, j, i),
-                np.where(swap, i, j),
-                self.items.dyad,
-                np.where(swap, jq, iq),
-                np.where(swap, iq, jq),
-                self.items.dyad_query,
+            replace(
+                self.items,
+                inside=np.where(swap, j, i),
+                outside=np.where(swap, i, j),
+                inside_query=np.where(swap, jq, iq),
+                outside_query=np.where(swap, iq, jq),
             ),
         )
 
     def clusters(self) -> dict[str, tuple[Ints, ...]]:
-        """Return the codes of each kind of cluster; a pair is in one cluster for each array."""
+        """Return the codes of each kind of cluster; a pair is in one cluster for each array.
+
+        Where a code is -1, in none: a pair inside one producer is in it once, and in no dyad.
+        """
         items = self.items
         if items is None:
             return {"query": (self.query,)}
+        other, other_query = items.outside, items.outside_query
+        if items.owner != ITEM:
+            same = items.inside == items.outside
+            other, other_query = np.where(same, -1, other), np.where(same, -1, other_query)
         return {
             "query": (self.query,),
-            "item": (items.inside, items.outside),
+            "item": (items.inside, other),
             "dyad": (items.dyad,),
-            "item_query": (items.inside_query, items.outside_query),
+            "item_query": (items.inside_query, other_query),
             "dyad_query": (items.dyad_query,),
         }
+
+    @property
+    def owner(self) -> str:
+        """Who the items are: items, or their producers."""
+        return ITEM if self.items is None else self.items.owner
 
     def sums(self, u: Floats, weight: Floats | None = None) -> dict[str, Quadratic]:
         """Return Σc², Σcu and Σu² over each kind of cluster, for one number u a pair.
@@ -160,7 +178,12 @@ class PairCodes:
         return queries, min(found, default=_NAN)
 
 
-def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = None) -> PairCodes:
+def pair_codes(
+    query: Ints,
+    item_i: Ints | None = None,
+    item_j: Ints | None = None,
+    owner: str = ITEM,
+) -> PairCodes:
     """Find what listed pairs share.
 
     Parameters
@@ -168,7 +191,9 @@ def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = No
     query : array of int64 (pair,)
         The query, or unit, of each pair; numbers from 0 up.
     item_i, item_j : array of int64 (pair,), optional
-        Its item of the group and its other item; both or neither.
+        Its item of the group and its other item, or their producers; both or neither.
+    owner : {"item", "producer"}
+        Which of the two.
     """
     query = np.asarray(query, dtype=np.int64)
     if (item_i is None) != (item_j is None):
@@ -183,9 +208,12 @@ def pair_codes(query: Ints, item_i: Ints | None = None, item_j: Ints | None = No
         )
     dyad = _joint(np.minimum(i, j), np.maximum(i, j))
     twice = _joint(np.concatenate([i, j]), np.concatenate([query, query]))
+    dyad_query = _joint(dyad, query)
+    if owner != ITEM:
+        dyad, dyad_query = (np.where(i == j, -1, codes) for codes in (dyad, dyad_query))
     return PairCodes(
         query,
-        ItemCodes(i, j, dyad, twice[: len(i)], twice[len(i) :], _joint(dyad, query)),
+        ItemCodes(i, j, dyad, twice[: len(i)], twice[len(i) :], dyad_query, owner),
     )
 
 
@@ -223,6 +251,7 @@ def estimate_listed(
         if items is None
         else effective_items(pairs, _squared_counts(items.inside), _squared_counts(items.outside)),
         shared_items=codes.shares_items,
+        owner=codes.owner,
     )
 
 
@@ -236,8 +265,10 @@ def _quadratic(u: Floats, *codes: Ints, weight: Floats | None = None) -> Quadrat
     size = max((int(code.max(initial=-1)) for code in codes), default=-1) + 1
     count, total = np.zeros(size), np.zeros(size)
     for code in codes:
-        count += np.bincount(code, weight, minlength=size)
-        total += np.bincount(code, u, minlength=size)
+        known: Flags | slice = code >= 0 if code.min(initial=0) < 0 else slice(None)
+        of_pair = None if weight is None else weight[known]
+        count += np.bincount(code[known], of_pair, minlength=size)
+        total += np.bincount(code[known], u[known], minlength=size)
     return Quadratic(dot(count, count), dot(count, total), dot(total, total))
 
 
@@ -455,10 +486,13 @@ class _Table:
 
 def _table(cell: Ints, u: Floats, codes: tuple[Ints, ...], n_cells: int) -> _Table:
     """Add up u; an entry is in one cluster for each array of codes."""
-    of = np.concatenate(codes) * n_cells + np.tile(cell, len(codes))
+    every, u = np.concatenate(codes), np.tile(u, len(codes))
+    of = every * n_cells + np.tile(cell, len(codes))
+    if every.min(initial=0) < 0:
+        of, u = of[every >= 0], u[every >= 0]
     key, at = np.unique(of, return_inverse=True)
     dense = np.unique(key // n_cells, return_inverse=True)[1]
-    count, total = np.bincount(at, minlength=len(key)), np.bincount(at, np.tile(u, len(codes)))
+    count, total = np.bincount(at, minlength=len(key)), np.bincount(at, u)
     return _Table(dense, key % n_cells, count.astype(np.float64), total.astype(np.float64), n_cells)
 
 
@@ -542,6 +576,7 @@ def cell_means(
             item_effective=_effective_items_by_cell(cell, codes, n),
             # An item in two queries makes the square of its whole sum larger than of its parts.
             shared_items=by["item"].cc > by["item_query"].cc if "item" in by else False,
+            owner=codes.owner,
         ),
         counts=n.astype(np.int64),
         mean=np.asarray(mean),

@@ -11,7 +11,16 @@ import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
 from mpc_lab.errors import MpcError, check_level, near_match
-from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints, Texts, public_variances
+from mpc_lab.vocabulary import (
+    ITEM,
+    PRODUCER,
+    VARIANCES,
+    Flags,
+    Floats,
+    Ints,
+    Texts,
+    public_variances,
+)
 
 
 def significance(level: float) -> float:
@@ -57,7 +66,9 @@ class ClusterSums(Protocol):
         ...
 
 
-def raw_variances(pairs: Ints, center: Floats, by: Mapping[str, ClusterSums]) -> dict[str, Floats]:
+def raw_variances(
+    pairs: Ints, center: Floats, by: Mapping[str, ClusterSums], owner: str = ITEM
+) -> dict[str, Floats]:
     """Return the raw variances of the mean gap θ = center + Σ(d − center)/P.
 
     With u_p = d_p − θ and P pairs::
@@ -82,6 +93,8 @@ def raw_variances(pairs: Ints, center: Floats, by: Mapping[str, ClusterSums]) ->
         "naive" and "query"; for the item variances also "item", "dyad" and "item_query". Where
         two items can meet twice inside one cluster of "query" (a unit with several queries),
         "dyad_query" takes the place of Σ u_p² in `both`.
+    owner : {"item", "producer"}
+        Who the items of these sums are; over producers, "producer" takes the place of "item".
 
     Returns
     -------
@@ -101,7 +114,7 @@ def raw_variances(pairs: Ints, center: Floats, by: Mapping[str, ClusterSums]) ->
     return {
         variance.name: _combine(variance.terms, sums, slack) / count**2
         for variance in VARIANCES.values()
-        if all(name in by for name in variance.terms)
+        if all(name in by for name in variance.terms) and variance.goes_with(owner)
     }
 
 
@@ -136,6 +149,11 @@ def _size(sums: ClusterSums, delta: Floats) -> Floats:
     return np.asarray(sums.uu + 2 * np.abs(delta * sums.cu) + delta**2 * sums.cc)
 
 
+def owner_variance(raw: Mapping[str, Floats]) -> Floats | None:
+    """Return the raw variance over items, or over producers where these were summed over."""
+    return next((raw[name] for name in (ITEM, PRODUCER) if name in raw), None)
+
+
 _TIE = 1e-12
 # With two effective clusters t has one degree of freedom, and intervals of ±400 times the range of
 # the outcome have been seen.
@@ -160,12 +178,13 @@ class Estimates:
         Why a cell is not estimable: "no pairs", "effective clusters below 3", "variance is 0",
         "variance is not positive"; otherwise "".
     std_error_by : dict
-        Standard error that each of naive, query, item, union would have given.
+        Standard error that each of naive, query, item, producer, union would have given; of item
+        and producer, the one that was summed over.
     variance_from : array of str
         The variance that was used: under ``cluster="union"`` the largest of union, query and
-        item, otherwise the cluster itself; "" where the cell is not estimable.
+        item (or producer), otherwise the cluster itself; "" where the cell is not estimable.
     variance_by : dict
-        Raw variances: naive, query, item, both, union; those that the sums allow.
+        Raw variances: naive, query, item (or producer), both, union; those that the sums allow.
     """
 
     estimate: Floats
@@ -210,6 +229,7 @@ def estimate(
     item_effective: Floats | None = None,
     shared_items: Flags | bool = True,
     most_effective: Mapping[str, Floats] | None = None,
+    owner: str = ITEM,
 ) -> Estimates:
     r"""Estimate the mean gap of every cell from sums over clusters.
 
@@ -236,7 +256,7 @@ def estimate(
         "naive", "query" and, for item and union, "item", "dyad" and "item_query".
     clusters : array of int64
         Plain number of query clusters (units, where there are any) with a pair.
-    cluster : {"naive", "query", "item", "union"}
+    cluster : {"naive", "query", "item", "producer", "union"}
         The variance to use.
     level : float
         Confidence level of the intervals.
@@ -247,6 +267,8 @@ def estimate(
     most_effective : mapping of str to array, optional
         Limits of G for "queries", "items" and the "fewest" of both, where an estimate is made of
         parts: see `mpc_lab.inference.parts`.
+    owner : {"item", "producer"}
+        Who the items of the sums over items are.
 
     Returns
     -------
@@ -267,10 +289,10 @@ def estimate(
     """
     pairs = np.asarray(pairs)
     center = np.broadcast_to(np.asarray(center, dtype=np.float64), pairs.shape)
-    _check(cluster, by, item_effective)
-    raw = raw_variances(pairs, center, by)
+    _check(cluster, by, item_effective, owner)
+    raw = raw_variances(pairs, center, by, owner)
     families = _families(
-        pairs, by, raw, clusters, item_effective, shared_items, most_effective or {}
+        pairs, by, raw, clusters, item_effective, shared_items, most_effective or {}, owner
     )
     used = families[cluster]
     estimable = used.estimable
@@ -333,7 +355,9 @@ def effective_items(pairs: Ints, squared_inside: Floats, squared_outside: Floats
     )
 
 
-def _check(cluster: str, by: Mapping[str, ClusterSums], item_effective: Floats | None) -> None:
+def _check(
+    cluster: str, by: Mapping[str, ClusterSums], item_effective: Floats | None, owner: str
+) -> None:
     known = public_variances()
     if cluster not in known:
         hint = near_match(cluster, known)
@@ -343,6 +367,11 @@ def _check(cluster: str, by: Mapping[str, ClusterSums], item_effective: Floats |
         raise MpcError(
             f"cluster={cluster!r} needs sums over items, but these pairs have none; "
             "name the item column of the ranking or use cluster='query'."
+        )
+    if not VARIANCES[cluster].goes_with(owner):
+        raise MpcError(
+            f"cluster={cluster!r} needs sums over {cluster}s; got pairs that are summed over "
+            f"{owner}s. Run the audit with cluster={cluster!r}."
         )
     if has_items and item_effective is None:
         raise MpcError(
@@ -358,6 +387,7 @@ def _families(
     item_effective: Floats | None,
     shared_items: Flags | bool,
     most_effective: Mapping[str, Floats],
+    owner: str,
 ) -> dict[str, _Family]:
     queries = effective_clusters(pairs, by["query"].cc)
     effective = {"pairs": np.where(pairs > 0, pairs, np.nan), "queries": queries}
@@ -372,7 +402,7 @@ def _families(
     for name in public_variances():
         record = VARIANCES[name]
         if name in raw and record.clusters in effective:
-            largest, source = _largest(raw, (name, *record.at_least))
+            largest, source = _largest(raw, (name, *record.floors(owner)))
             groups = effective[record.clusters]
             corrected = _correct(largest, record.factor, groups, clusters)
             families[name] = _Family(corrected, groups, source)

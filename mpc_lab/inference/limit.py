@@ -10,7 +10,7 @@ import numpy as np
 from mpc_lab.errors import MpcError, check_number
 from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
-from mpc_lab.vocabulary import NOT_ESTIMABLE, Floats, Ints
+from mpc_lab.vocabulary import ITEM, NOT_ESTIMABLE, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -277,6 +277,7 @@ def limit(
     bandwidth: float,
     item_i: Ints | None = None,
     item_j: Ints | None = None,
+    owner: str = ITEM,
     cluster: str = "query",
     level: float = 0.95,
 ) -> Limit:
@@ -304,7 +305,9 @@ def limit(
     bandwidth : float
         h, see `mpc_lab.inference.limit.choose_bandwidth`; at 0 only ties are used.
     item_i, item_j : array of int64 (pair,), optional
-        Items, for ``cluster="item"`` and ``"union"``.
+        Items, or producers, for ``cluster="item"``, ``"producer"`` and ``"union"``.
+    owner : {"item", "producer"}
+        Which of the two.
     cluster : {"naive", "query", "item", "union"}
     level : float
         Confidence level.
@@ -334,7 +337,7 @@ def limit(
     n_near = max(int(np.searchsorted(distance, bandwidth, side="left")), n_ties)
     near = order[:n_near]
     item_i, item_j = (None if item is None else item[near] for item in (item_i, item_j))
-    codes = pair_codes(query[near], item_i, item_j)
+    codes = pair_codes(query[near], item_i, item_j, owner)
     distance, d = distance[:n_near], d[:n_near]
     weight = 1 - distance / bandwidth if bandwidth > 0 else np.ones(n_near)
     tie_weight = n_ties / float(weight.sum()) if n_near else float("nan")

@@ -12,7 +12,7 @@ from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import significance, two_sided_p
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.pairs import close_rows, shuffle_within
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints
 
 STRATA = 5
 BY_ITEM, BY_ROW = "item", "row"
@@ -61,6 +61,7 @@ def placebo(
     *,
     epsilon: float,
     item: Ints | None = None,
+    owner: Ints | None = None,
     cluster: str = "query",
     level: float = 0.95,
     permutations: int = 200,
@@ -104,7 +105,9 @@ def placebo(
         Query, or unit, of each row; rows are shuffled inside queries in either case.
     epsilon : float
         The largest distance.
-    item : array of int64 (row of the log,), optional
+    item, owner : arrays of int64 (row of the log,), optional
+        Items, which keep their label in every query; and their producers, where these are the
+        clusters of the audit.
     cluster : {"naive", "query", "item", "union"}
         The variance that the audit itself uses.
     level : float
@@ -127,8 +130,9 @@ def placebo(
     """
     permutations = check_count("permutations", permutations, remedy="Try 200.")
     lower, upper = close_rows(log, epsilon)
-    items = (None, None) if item is None else (item[lower], item[upper])
-    codes = pair_codes(query[lower], *items)
+    clusters = item if owner is None else owner
+    one, other = (None if clusters is None else clusters[rows] for rows in (lower, upper))
+    codes = pair_codes(query[lower], one, other, ITEM if owner is None else PRODUCER)
     d = log.contrast(lower, upper)
     rng = np.random.default_rng(seed)
     dealer = _dealer(log, member, item)

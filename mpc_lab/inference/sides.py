@@ -267,4 +267,5 @@ def estimate_sides(
         item_effective=of_items,
         shared_items=codes.shares_items,
         most_effective=most,
+        owner=codes.owner,
     )

@@ -98,7 +98,7 @@ def pair_table(
     listed = list_pairs(ranking, group, scores, mode, epsilon, terms=terms)
     i, j = listed["row_i"], listed["row_j"]
     cluster = ranking.query_code if ranking.unit_code is None else ranking.unit_code
-    item = ranking.item_code
+    owner = ranking.owner_code
     return PairTable(
         d=listed["d"],
         position=listed["rank_i"],
@@ -106,7 +106,9 @@ def pair_table(
         outcome=ranking.outcome[i],
         other_outcome=ranking.outcome[j],
         query=ranking.query_code[i],
-        codes=pair_codes(cluster[i]) if item is None else pair_codes(cluster[i], item[i], item[j]),
+        codes=pair_codes(cluster[i])
+        if owner is None
+        else pair_codes(cluster[i], owner[i], owner[j], ranking.owner),
     )
 
 

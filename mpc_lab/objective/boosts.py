@@ -447,7 +447,7 @@ class Boosts:
         # Few pairs of a large log: codes of their own keep the sums as short as the pairs.
         query = _dense(code[one])
         item = _dense(items[np.concatenate([one, other])])
-        codes = pair_codes(query, item[: len(one)], item[len(one) :])
+        codes = pair_codes(query, item[: len(one)], item[len(one) :], ranking.owner)
         return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
 
     def _items(self, cluster: str) -> Ints:
@@ -456,7 +456,7 @@ class Boosts:
                 f"cluster={cluster!r} needs items, but the ranking has no item column; "
                 "pass item= to Ranking or use cluster='query'."
             )
-        return self.ranking.item_code
+        return self.ranking.owner_code  # type: ignore[return-value]
 
 
 def _dense(code: Ints) -> Ints:

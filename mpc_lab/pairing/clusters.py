@@ -13,6 +13,9 @@ from mpc_lab.pairing.entries import (
     CU,
     FIRST,
     INSIDE,
+    OF_BOTH,
+    OF_GROUP,
+    OF_OTHER,
     OUTSIDE,
     UNIT_CC,
     UNIT_CU,
@@ -28,7 +31,7 @@ from mpc_lab.pairing.entries import (
 from mpc_lab.pairing.kernels import ONE, inlined, kernel, lowest, stable_order
 from mpc_lab.pairing.modes import SumRows
 from mpc_lab.pairing.moments import Quadratic, fold_rows
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
 
 # What is booked of the rows below, above and tied of a mode of two sides together: in its first bin
 # the cluster itself; Σc·c′, Σc·U′, ΣU·c′, ΣU·U′ of each two rows, over clusters and over clusters
@@ -106,7 +109,7 @@ def may_repeat(key: Ints, bits: int) -> Flags:
 
 @kernel
 def book_single(
-    bins: Ints, outside: Flags, x: Floats, pairs: Floats, skip: Flags, sums: Floats
+    bins: Ints, outside: Bytes, x: Floats, pairs: Floats, skip: Flags, sums: Floats
 ) -> None:
     """Book the entries that are a cluster of their own."""
     weighted = len(pairs) > 0
@@ -116,12 +119,24 @@ def book_single(
 
 
 @inlined
-def _book_alone(b: int, outside: bool, c: float, x: float, sums: Floats) -> None:
+def _book_alone(b: int, outside: int, c: float, x: float, sums: Floats) -> None:
     """Book an entry that is a cluster of its own."""
     sums[b, FIRST] += 1.0
-    sums[b, OUTSIDE if outside else INSIDE] += c * c
+    if outside in (OF_GROUP, OF_BOTH):
+        sums[b, INSIDE] += c * c
+    if outside in (OF_OTHER, OF_BOTH):
+        sums[b, OUTSIDE] += c * c
     book_cluster(b, c, x, CC, sums)
     book_cluster(b, c, x, UNIT_CC, sums)
+
+
+@inlined
+def _add_to_sides(side: Floats, b: int, outside: int, c: float) -> None:
+    """Count pairs on the side, or sides, that an entry is seen from."""
+    if outside in (OF_GROUP, OF_BOTH):
+        side[b, 0] += c
+    if outside in (OF_OTHER, OF_BOTH):
+        side[b, 1] += c
 
 
 @kernel
@@ -129,7 +144,7 @@ def book_clusters(
     key: Ints,
     unit: Ints,
     bins: Ints,
-    outside: Flags,
+    outside: Bytes,
     x: Floats,
     pairs: Floats,
     sums: Floats,
@@ -156,7 +171,7 @@ def book_clusters(
             b = bins[e]
             c = pairs[e] if weighted else 1.0
             hold(wide, wide_bins, b, c, x[e])
-            side[b, 1 if outside[e] else 0] += c
+            _add_to_sides(side, b, outside[e], c)
             if e + 1 < end and unit[e + 1] == unit[e]:
                 continue
             if first == e:
@@ -177,7 +192,7 @@ def _book_between(
     key: Ints,
     unit: Ints,
     bins: Ints,
-    outside: Flags,
+    outside: Bytes,
     x: Floats,
     pairs: Floats,
     sums: Floats,
@@ -217,7 +232,7 @@ def _book_between(
             for row in range(3):
                 for e in range(at[row], end[row]):
                     hold(held[row], held_bins, bins[e], pairs[e], x[e])
-                    squares[row, bins[e], 1 if outside[e] else 0] += pairs[e]
+                    _add_to_sides(squares[row], bins[e], outside[e], pairs[e])
             _close_squares(squares, held_bins, sums)
             _close_products(held, held_bins, PRODUCTS, sums)
             # The same for each unit that the cluster has entries of two rows in.

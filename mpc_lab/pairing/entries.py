@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest, stab
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import DOWN, TIE, UP, member_flags
 from mpc_lab.pairing.pairs import pair_rows
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Side
+from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Side
+
+# From which item of a pair its entry is seen.
+OF_GROUP, OF_OTHER, OF_BOTH, OF_NEITHER = range(4)
 
 
 class GroupLog(NamedTuple):
@@ -41,10 +44,10 @@ class GroupLog(NamedTuple):
 
     @property
     def rows(self) -> tuple[Ints, Ints, Floats, Floats, Masks, Ints]:
-        """What kernels walk."""
+        """What kernels walk; the last are items, or producers where these are clusters."""
         log = self.log
         mask = log.masks[self.group // 64]
-        return log.units, log.starts, log.score, log.outcome, mask, log.item
+        return log.units, log.starts, log.score, log.outcome, mask, log.cluster
 
     @property
     def member(self) -> Flags:
@@ -53,8 +56,8 @@ class GroupLog(NamedTuple):
 
     @property
     def n_items(self) -> int:
-        """One more than the greatest item code."""
-        return int(self.log.item.max(initial=0)) + 1
+        """One more than the greatest code of an item, or of a producer."""
+        return int(self.log.cluster.max(initial=0)) + 1
 
 
 class Entries(NamedTuple):
@@ -67,8 +70,10 @@ class Entries(NamedTuple):
     unit : int64 array
         Ascending.
     bin : int64 array
-    outside : bool array
-        Whether the item is the one outside the group.
+    outside : uint8 array
+        `OF_GROUP` where the item is the one of the group, `OF_OTHER` where it is the other one;
+        `OF_BOTH` where both are of one producer, and `OF_NEITHER` where pairs that were seen from
+        both items are taken away once.
     x : float64 array
         The centred difference of outcomes.
     pairs : float64 array
@@ -78,7 +83,7 @@ class Entries(NamedTuple):
     key: Ints
     unit: Ints
     bin: Ints
-    outside: Flags
+    outside: Bytes
     x: Floats
     pairs: Floats
 
@@ -102,7 +107,8 @@ class Entries(NamedTuple):
 def join_entries(single: Entries, several: Entries) -> Entries:
     """Return entries that are one pair each together with others, in the order of units."""
     ones = single._replace(pairs=single.weights)
-    both = Entries(*(np.concatenate(parts) for parts in zip(ones, several, strict=True)))
+    columns: Any = zip(ones, several, strict=True)
+    both = Entries(*(np.concatenate(parts) for parts in columns))
     return both.take(stable_order(both.unit))
 
 
@@ -112,7 +118,7 @@ def empty_entries(n: int, *, weighted: bool = False) -> Entries:
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.bool_),
+        np.empty(n, dtype=np.uint8),
         np.empty(n),
         np.empty(n if weighted else 0),
     )
@@ -202,8 +208,8 @@ def _written(
     write(places)
     return [
         (
-            places.items.entries.take(slice(starts[0][k], places.items.end[k])),
-            places.dyads.entries.take(slice(starts[1][k], places.dyads.end[k])),
+            places.items.entries.take(slice(starts[0][k], places.items.next[k])),
+            places.dyads.entries.take(slice(starts[1][k], places.dyads.next[k])),
         )
         for k in range(len(counts))
     ]
@@ -217,11 +223,11 @@ def _neighbour_pairs(group: GroupLog, side: Side) -> tuple[Ints, Ints, Ints, Int
     up, down, tie = (np.searchsorted(own, log.distance(i, j)) for own in side.edges(edges))
     bins = np.where(log.score[i] < log.score[j], up, down)
     bins = np.where(log.score[i] == log.score[j], tie, bins)
-    return log.item[i], log.item[j], unit, bins, log.contrast(i, j) - group.center
+    return log.cluster[i], log.cluster[j], unit, bins, log.contrast(i, j) - group.center
 
 
 @inlined
-def write(to: Room, side: int, key: int, unit: int, b: int, outside: bool, x: float) -> None:
+def write(to: Room, side: int, key: int, unit: int, b: int, outside: int, x: float) -> None:
     """Write down an entry where there is room for it, and count it."""
     n = to.next[side]
     if n < to.end[side]:
@@ -246,13 +252,18 @@ def _write_pair(
     share: int,
     shares: int,
 ) -> None:
+    if i == j:
+        # Two items of one producer: it has the pair once, and meets nobody.
+        if shares == 1 or i % shares == share:
+            write(to.items, side, i, unit, b, OF_BOTH, x)
+        return
     dyad = min(i, j) * n_items + max(i, j)
     if shares == 1 or i % shares == share:
-        write(to.items, side, i, unit, b, False, x)
+        write(to.items, side, i, unit, b, OF_GROUP, x)
     if shares == 1 or j % shares == share:
-        write(to.items, side, j, unit, b, True, x)
+        write(to.items, side, j, unit, b, OF_OTHER, x)
     if shares == 1 or dyad % shares == share:
-        write(to.dyads, side, dyad, unit, b, False, x)
+        write(to.dyads, side, dyad, unit, b, OF_GROUP, x)
 
 
 @kernel

@@ -37,6 +37,7 @@ from mpc_lab.pairing.clusters import (
 from mpc_lab.pairing.entries import (
     CC,
     N_SUMS,
+    OF_NEITHER,
     UNIT_CC,
     UNIT_UU,
     UNSEEN,
@@ -54,7 +55,7 @@ from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.sided import list_sided
 from mpc_lab.pairing.sweep import gather
 from mpc_lab.pairing.walk import PlainWalk
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Mode
+from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Mode
 
 # Pairs of a group that are listed at a time where its log is in memory.
 PAIRS_AT_ONCE = 1 << 22
@@ -62,6 +63,8 @@ PAIRS_AT_ONCE = 1 << 22
 MOST_KEPT = 50_000_000
 # A table of all items, sides and bins is worth it where it has so many places for an entry.
 _PLACES_FOR_AN_ENTRY = 4
+# From so many sides an entry is seen.
+_SIDES = OF_NEITHER + 1
 
 
 # ---- a log in memory
@@ -139,15 +142,15 @@ class Rows(NamedTuple):
     ----------
     one, other : int64 or uint64 arrays
         The item twice, or the lesser and the greater item.
-    outside : bool array
-        Whether the item is on the side outside the group; False for two items.
+    outside : uint8 array
+        From which item its pairs are seen, as of `Entries`; 0 for two items.
     bin : int64 array
     pairs, sums : float64 arrays
     """
 
     one: Ints | Masks
     other: Ints | Masks
-    outside: Flags
+    outside: Bytes
     bin: Ints
     pairs: Floats
     sums: Floats
@@ -281,18 +284,18 @@ def _item_rows(entries: Entries, n_places: int = 0, n_bins: int = 1) -> Rows:
     if not 0 < n_places <= _PLACES_FOR_AN_ENTRY * len(entries.key):
         columns = (entries.outside, entries.bin, entries.weights, entries.x)
         return Rows(entries.key, entries.key, *columns)
-    at = (entries.key * 2 + entries.outside) * n_bins + entries.bin
+    at = (entries.key * _SIDES + entries.outside) * n_bins + entries.bin
     pairs = np.bincount(at, entries.weights, minlength=n_places).astype(np.float64)
     sums = np.bincount(at, entries.x, minlength=n_places).astype(np.float64)
     there = np.flatnonzero(np.bincount(at, minlength=n_places))
-    item, outside = there // (2 * n_bins), (there // n_bins) % 2 == 1
-    return Rows(item, item, outside, there % n_bins, pairs[there], sums[there])
+    item, outside = there // (_SIDES * n_bins), (there // n_bins) % _SIDES
+    return Rows(item, item, outside.astype(np.uint8), there % n_bins, pairs[there], sums[there])
 
 
 def _dyad_rows(entries: Entries, n_items: int) -> Rows:
     """Return a row for each entry: most dyads occur once."""
     one, other = entries.key // n_items, entries.key % n_items
-    inside = np.zeros(len(one), dtype=np.bool_)
+    inside = np.zeros(len(one), dtype=np.uint8)
     return Rows(one, other, inside, entries.bin, entries.weights, entries.x)
 
 
@@ -426,7 +429,7 @@ def _split(
         for items, dyads in listed:
             n_bins = len(here.edges)
             both = (
-                _item_rows(items, 2 * here.n_items * n_bins, n_bins),
+                _item_rows(items, _SIDES * here.n_items * n_bins, n_bins),
                 _dyad_rows(dyads, here.n_items),
             )
             named = [found.rename(names) if len(names) else found for found in both]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpc_lab.pairing.kernels import interruptible, kernel, sort_order
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import PRODUCER, Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -35,6 +35,8 @@ class Log:
         Group membership, one bit a group.
     item : int64 array
         Item codes; empty when items are not known.
+    owner : int64 array
+        Codes of producers; empty where items are clusters of their own.
     below : int64 array
         The row just below this one in the ranked list, or -1.
     row : int64 array
@@ -58,6 +60,12 @@ class Log:
     tie: Ints
     origin: int = 0
     sign: bool = False
+    owner: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def cluster(self) -> Ints:
+        """Whose pairs move together: the producer of each row, or its item."""
+        return self.owner if len(self.owner) else self.item
 
     def contrast(self, one: Ints, other: Ints) -> Floats:
         """Return by how much the outcomes of some rows are above those of others, or the sign."""
@@ -112,6 +120,8 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
     visit = tie_break.astype(np.int64)
     interruptible(ranking.n_rows, _place, code, values, visit, starts, row)
     item = np.empty(0, dtype=np.int64) if ranking.item_code is None else ranking.item_code[row]
+    producer = ranking.producer_code if ranking.owner == PRODUCER else None
+    owner = np.empty(0, dtype=np.int64) if producer is None else producer[row]
     if logged and ranking.position is not None:
         below = below_by_position(starts, ranking.position[row])
     else:
@@ -126,6 +136,7 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         below=below,
         row=row,
         tie=-row if ranking.position is None else -ranking.position[row],
+        owner=owner,
     )
 
 
@@ -147,6 +158,7 @@ def resort(log: Log, score: Floats) -> Log:
         outcome=log.outcome[order],
         masks=np.take(log.masks, order, axis=1),
         item=log.item[order] if len(log.item) else log.item,
+        owner=log.owner[order] if len(log.owner) else log.owner,
         below=below_by_score(log.starts),
         row=log.row[order],
         tie=log.tie[order],
@@ -175,10 +187,16 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
         outcome=log.outcome[order],
         masks=member[order].astype(np.uint64)[None],
         item=log.item[order] if len(log.item) else log.item,
+        owner=log.owner[order] if len(log.owner) else log.owner,
         below=below_by_score(log.starts),
         row=log.row[order],
         tie=log.tie[order],
     )
+
+
+def without_owners(log: Log) -> Log:
+    """Return the log with every item a cluster of its own."""
+    return replace(log, owner=np.empty(0, dtype=np.int64))
 
 
 def keep_rows(log: Log, keep: Flags) -> Log:
@@ -196,6 +214,7 @@ def keep_rows(log: Log, keep: Flags) -> Log:
         outcome=log.outcome[keep],
         masks=np.ascontiguousarray(log.masks[:, keep]),
         item=log.item[keep] if len(log.item) else log.item,
+        owner=log.owner[keep] if len(log.owner) else log.owner,
         below=np.where(stays, before[below], -1),
         row=log.row[keep],
         tie=log.tie[keep],
@@ -216,6 +235,7 @@ def slice_units(log: Log, first: int, last: int) -> Log:
         outcome=log.outcome[rows],
         masks=np.ascontiguousarray(log.masks[:, rows]),
         item=log.item[rows] if len(log.item) else log.item,
+        owner=log.owner[rows] if len(log.owner) else log.owner,
         below=np.where(below >= 0, below - starts[0], -1),
         row=log.row[rows],
         tie=log.tie[rows],

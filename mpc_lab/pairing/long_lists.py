@@ -3,19 +3,24 @@
 A row of such a list gives one entry a bin, for all its pairs there. An item that has this row and
 no other is a cluster that is closed at once. Which two items make a pair is not seen, so dyads are
 taken as occurring once: exact where every item is in one row, else the item variance keeps what
-pairs of the same two items have in common twice instead of once.
+pairs of the same two items have in common twice instead of once. Where clusters are producers, the
+pairs of two items of one producer are seen from both; a walk over the rows of each producer by
+itself takes them away once, and out of the dyads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpc_lab.pairing.entries import (
     CC,
     INSIDE,
+    OF_GROUP,
+    OF_NEITHER,
+    OF_OTHER,
     OUTSIDE,
     UNIT_CC,
     Entries,
@@ -89,9 +94,9 @@ def find_long_lists(group: GroupLog, sides: Sequence[Side]) -> LongLists:
     least = (LEAST_PAIRS, PAIRS_PER_STEP * len(edges))
     rows = (*group.rows[1:5], group.bit)
     pairs[every] = _find(*rows, last_edges, first, last, large, *least, flags, stop_flag())
-    alone = np.bincount(log.item) == 1
+    alone = np.bincount(log.cluster) == 1
     inside = np.repeat(flags, np.diff(log.starts))
-    recurring = int((~alone[log.item[inside]]).sum())
+    recurring = int((~alone[log.cluster[inside]]).sum())
     return LongLists(flags, pairs.tolist(), alone, recurring)
 
 
@@ -121,9 +126,14 @@ def book_long_lists(
         [run_ends(side, by_direction, every), run_ends(turned, by_direction[[1, 0, 2]], every)]
     )
 
+    own = _rows_by_producer(group, lists.flags) if len(group.log.owner) else None
+    how = (group.bit, every, runs, group.center)
+
     def book(items: Floats, dyads: Floats, to: Room) -> int:
-        rows = (*group.rows, group.bit, every, runs, group.center, lists.flags, lists.alone)
-        _book(*rows, share, shares, items, dyads, to, stop_flag())
+        last: Any = (lists.alone, share, shares, items, dyads, to, stop_flag())
+        _book(*group.rows, *how, lists.flags, False, *last)
+        if own is not None:
+            _book(*own, *how, np.ones(len(own[1]) - 1, dtype=np.bool_), True, *last)
         return int(to.next[0])
 
     nothing = np.zeros((0, items.shape[1]))
@@ -135,6 +145,28 @@ def book_long_lists(
     else:
         book(nothing, nothing, room)
     return room.entries
+
+
+def _rows_by_producer(
+    group: GroupLog, flags: Flags
+) -> tuple[Ints, Ints, Floats, Floats, Masks, Ints]:
+    """Return the rows of long lists with every producer's rows in a list of their own."""
+    units, starts, score, outcome, mask, owner = group.rows
+    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    rows = np.flatnonzero(flags[query])
+    rows = rows[np.lexsort((owner[rows], query[rows]))]  # stable: scores still ascend
+    fresh = np.ones(len(rows), dtype=np.bool_)
+    fresh[1:] = (np.diff(query[rows]) != 0) | (np.diff(owner[rows]) != 0)
+    first = np.flatnonzero(fresh)
+    unit = np.searchsorted(units, query[rows[first]], side="right") - 1
+    return (
+        np.searchsorted(unit, np.arange(len(units))).astype(np.int64),
+        np.append(first, len(rows)).astype(np.int64),
+        score[rows],
+        outcome[rows],
+        mask[rows],
+        owner[rows],
+    )
 
 
 @kernel
@@ -250,6 +282,7 @@ def _book(
     runs: Ints,
     center: float,
     flags: Flags,
+    away: bool,
     alone: Flags,
     share: int,
     shares: int,
@@ -264,8 +297,11 @@ def _book(
     ----------
     runs : int64 array (inside or outside, first or last, bin)
         Which ends the run of partners of a member has, and that of another row.
+    away : bool
+        Whether the pairs are taken away, seen once from the item of the group.
     """
     n_bins = runs.shape[2]
+    sign = -1.0 if away else 1.0
     reached, held = np.empty((2, len(edges)), dtype=np.int64), np.empty((n_bins, 3))
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
@@ -290,15 +326,18 @@ def _book(
                 _look(here, row, tie, tie_end, inside, y, runs[0 if inside else 1], reached, held)
                 if inside and len(dyads):
                     for b in range(n_bins):
-                        c, x, xx = held[b, 0], held[b, 1], held[b, 2]
+                        c, x, xx = sign * held[b, 0], sign * held[b, 1], sign * held[b, 2]
                         book_pairs(b, c, x, xx, CC, dyads)
                         book_pairs(b, c, x, xx, UNIT_CC, dyads)
+                if away and not inside:
+                    continue
                 if alone[item[row]]:
-                    if len(items):
+                    if len(items) and not away:
                         close_alone(held, INSIDE if inside else OUTSIDE, items)
                 elif item[row] % shares == share:
                     for b in range(n_bins):
                         if held[b, 0] > 0:
                             if to.next[0] < to.end[0]:
-                                to.entries.pairs[to.next[0]] = held[b, 0]
-                            write(to, 0, item[row], unit, b, not inside, held[b, 1])
+                                to.entries.pairs[to.next[0]] = sign * held[b, 0]
+                            seen = OF_NEITHER if away else (OF_GROUP if inside else OF_OTHER)
+                            write(to, 0, item[row], unit, b, seen, sign * held[b, 1])

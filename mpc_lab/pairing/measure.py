@@ -28,7 +28,7 @@ from mpc_lab.pairing.sweep import gather, gather_cross
 from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
 from mpc_lab.scoring import Rule
-from mpc_lab.vocabulary import Floats, Ints, Masks, Mode
+from mpc_lab.vocabulary import ITEM, Floats, Ints, Masks, Mode
 
 # Within so many standard deviations squares lose nothing that matters, and sums of whole numbers
 # stay exact without a center.
@@ -133,8 +133,14 @@ def measure(
 
 
 def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
-    """Add the sums over items to moments of all groups, at the thresholds they have."""
-    parts = [add_item_sums(walk, moments.of_groups(groups)) for groups, walk in source.walks(rule)]
+    """Add the sums over items to moments of all groups, at the thresholds they have.
+
+    Where the pairs of items move with their producers, the sums are over producers.
+    """
+    owner = source.facts.owner
+    parts = [
+        add_item_sums(walk, moments.of_groups(groups), owner) for groups, walk in source.walks(rule)
+    ]
     return join_groups(parts)
 
 
@@ -175,18 +181,19 @@ def insert_thresholds(epsilon: Floats, grid: Floats) -> tuple[Floats, Ints, Ints
     return edges, in_grid.astype(np.int64), own.astype(np.int64)
 
 
-def add_item_sums(walk: EngineWalk, moments: Moments) -> Moments:
+def add_item_sums(walk: EngineWalk, moments: Moments, owner: str = ITEM) -> Moments:
     """Return the moments of all groups of the log with what item and union variance need."""
-    return put_item_sums(moments, walk.item_sums(moments))
+    return put_item_sums(moments, walk.item_sums(moments), owner)
 
 
 def add_item_counts(walk: EngineWalk, moments: Moments) -> Moments:
     """Return the moments with the number of items that have a pair."""
-    return replace(moments, items=put_item_sums(moments, walk.item_sums(moments)).items)
+    found = walk.item_sums(moments, by_item=True)
+    return replace(moments, items=put_item_sums(moments, found).items)
 
 
-def put_item_sums(moments: Moments, found: list[list[ItemSums]]) -> Moments:
-    """Return moments with the sums over items of each group and mode."""
+def put_item_sums(moments: Moments, found: list[list[ItemSums]], owner: str = ITEM) -> Moments:
+    """Return moments with the sums over items, or over producers, of each group and mode."""
     modes = range(len(moments.pairs))
 
     def stacked(pick: Callable[..., Any]) -> Any:
@@ -202,7 +209,8 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]]) -> Moments:
     }
     summed = replace(
         moments,
-        items=stacked(lambda sums: sums.items),
+        items=stacked(lambda sums: sums.items) if owner == ITEM else moments.items,
+        owner=owner,
         by=moments.by | by,
         squares={
             "inside": stacked(lambda sums: sums.inside),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc_lab.vocabulary import Floats, Ints, Mode
+from mpc_lab.vocabulary import ITEM, Floats, Ints, Mode
 
 
 @dataclass(frozen=True)
@@ -307,6 +307,8 @@ class Moments:
         part. The sums over clusters are then known only after a second pass.
     table : SideTable, optional
         What that pass goes by, at one threshold.
+    owner : {"item", "producer"}
+        Who the items of the sums over items are: their producers, where these are clusters.
     """
 
     modes: tuple[Mode, ...]
@@ -322,6 +324,7 @@ class Moments:
     sides: Sides | None = None
     cells: Floats | None = None
     table: SideTable | None = None
+    owner: str = ITEM
 
     @property
     def two_sided(self) -> int | None:
@@ -457,6 +460,7 @@ def join_groups(parts: list[Moments]) -> Moments:
         sides=_join_sides([part.sides for part in parts if part.sides is not None]),
         cells=_join_cells([part.cells for part in parts if part.cells is not None]),
         table=_join_tables([part.table for part in parts if part.table is not None]),
+        owner=first.owner,
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.entries import Entries, GroupLog, Room, make_room
+from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupLog, Room, make_room
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable
@@ -263,7 +263,7 @@ def list_sided(
     epsilon = group.edges[-1:]
     how = (float(epsilon[0]), float(_scales(epsilon)[0]), group.center, group.bit)
     more = (*columns, reach, table.by_place, n_cells, group.n_items, share, shares)
-    rows = (*group.rows[:5], group.log.tie, group.log.item, group.log.sign)
+    rows = (*group.rows[:5], group.log.tie, group.log.cluster, group.log.sign)
 
     def write(items: Room, dyads: Room) -> None:
         arguments: tuple[Any, ...] = (*rows, *how, *more, items, dyads)
@@ -492,7 +492,7 @@ def _add_pair(to: Floats, alone: Floats, g: np.int64, c: float, u: float) -> Non
 
 @inlined
 def _write_weighted(
-    to: Room, side: int, key: int, unit: int, outside: bool, c: float, u: float
+    to: Room, side: int, key: int, unit: int, outside: int, c: float, u: float
 ) -> None:
     """Write down a weighted entry where there is room for it, and count it."""
     n = to.next[side]
@@ -550,14 +550,16 @@ def _list_sides(
                     both = distance == 0 and not by_place
                     near = distance / scale
                     dyad = min(item[i], item[j]) * n_items + max(item[i], item[j])
+                    same = item[i] == item[j]  # two of one producer, which has the pair once
                     for more in range(2 if both else 1):
                         c = weight[part + more] * (0.5 if both else 1.0)
                         side = (part + more) // n_cells
                         u = c * _of_pair(x, near, offset[part + more], line[side])
                         if item[i] % shares == share:
-                            _write_weighted(items, side, item[i], unit, False, c, u)
-                        if item[j] % shares == share:
-                            _write_weighted(items, side, item[j], unit, True, c, u)
+                            seen = OF_BOTH if same else OF_GROUP
+                            _write_weighted(items, side, item[i], unit, seen, c, u)
+                        if item[j] % shares == share and not same:
+                            _write_weighted(items, side, item[j], unit, OF_OTHER, c, u)
                         # An item without weight is still an item of a pair.
-                        if c > 0 and dyad % shares == share:
-                            _write_weighted(dyads, side, dyad, unit, False, c, u)
+                        if c > 0 and dyad % shares == share and not same:
+                            _write_weighted(dyads, side, dyad, unit, OF_GROUP, c, u)

@@ -40,8 +40,11 @@ class Walk(Protocol):
 class EngineWalk(Walk, Protocol):
     """A walk that can also sum over items, which lie all over a log."""
 
-    def item_sums(self, moments: Moments) -> list[list[ItemSums]]:
-        """Return, for each group and mode, the sums over items at the thresholds of moments."""
+    def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
+        """Return, for each group and mode, the sums over items at the thresholds of moments.
+
+        Over producers where the log has them, unless `by_item`.
+        """
         ...
 
 

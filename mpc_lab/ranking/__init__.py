@@ -8,7 +8,7 @@ This room may import narwhals, numpy, pandas, `mpc_lab.errors`,
 from __future__ import annotations
 
 from mpc_lab.ranking.names import ColumnNames, Facts, Known, LogFacts, group_index
-from mpc_lab.ranking.ranking import Ranking, as_ranking, cap_outcomes, read_ranking
+from mpc_lab.ranking.ranking import Ranking, as_ranking, cap_outcomes, read_ranking, sum_by
 
 __all__ = [
     "ColumnNames",
@@ -20,4 +20,5 @@ __all__ = [
     "cap_outcomes",
     "group_index",
     "read_ranking",
+    "sum_by",
 ]

@@ -204,6 +204,15 @@ def two_of_one(role: str, query: object, first: object, second: object) -> MpcEr
     )
 
 
+def two_producers(item: object, first: object, second: object) -> MpcError:
+    """Return the error for an item with two producers; None stands for a missing one."""
+    one, other = ("none" if label is None else repr(label) for label in (first, second))
+    return MpcError(
+        f"An item must have one producer; got {one} and {other} for item {item!r}. Correct the "
+        "column, or name columns in item that tell such items apart."
+    )
+
+
 # ---- a log, read and checked
 
 
@@ -216,6 +225,7 @@ class ReadRows:
     dropped: int
     query: Codes
     item: Codes | None
+    producer: Codes | None
     unit: Codes | None
     segment: Codes | None
     score: Floats
@@ -241,6 +251,8 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     for name in ("item", "unit", "segment"):
         if name in ids:
             raise_first(check_in_query(ROLES[name], ids["query"], ids[name]))
+    if "producer" in ids:
+        raise_first(check_producers(ids["item"], ids["producer"]))
     if "segment" in ids:
         what = ROLES["segment"].describe(columns.segment)
         ids["segment"] = _sort_by_name(ids["segment"], what)
@@ -250,6 +262,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         dropped=dropped,
         query=ids["query"],
         item=ids.get("item"),
+        producer=ids.get("producer"),
         unit=ids.get("unit"),
         segment=ids.get("segment"),
         score=directed_score(columns, floats),
@@ -292,7 +305,7 @@ def _missing(
 ) -> list[tuple[Role, Hashable, Flags]]:
     found = [
         (role, name, is_missing(get_column(table, name, role.name)))
-        for role, name in columns.played(IDS)
+        for role, name in columns.played(role for role in IDS if not role.may_be_missing)
     ]
     return found + [
         (role, name, np.isnan(floats[role.name])) for role, name in columns.played(NUMBERS)
@@ -308,10 +321,52 @@ def _read_numbers(table: Frame, columns: ColumnNames) -> dict[str, Floats]:
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
     parts: dict[str, list[Codes]] = {}
-    for role, name in columns.played(role for role in IDS if role.name != "time"):
+    apart = ("time", "producer")
+    for role, name in columns.played(role for role in IDS if role.name not in apart):
         coded = encode(get_column(table, name, role.name), role.describe(name))
         parts.setdefault(role.name, []).append(coded)
-    return {role: found[0] if len(found) == 1 else combine(found) for role, found in parts.items()}
+    ids = {role: found[0] if len(found) == 1 else combine(found) for role, found in parts.items()}
+    if columns.producer is not None:
+        series = get_column(table, columns.producer, "producer")
+        what = ROLES["producer"].describe(columns.producer)
+        ids["producer"] = _read_producers(series, what, ids["item"])
+    return ids
+
+
+def _read_producers(series: Any, what: str, item: Codes) -> Codes:
+    """Return the producer of each row; where it is missing, one of its own for the item.
+
+    The label of such a producer is None: no column gives that.
+    """
+    missing = is_missing(series)
+    rows = np.flatnonzero(~missing)
+    named = encode(series[rows], what) if len(rows) else Codes(rows, np.empty(0, dtype=object))
+    is_blank = np.array([_is_blank(label) for label in named.labels], dtype=np.bool_)
+    rows = rows[~is_blank[named.codes]]
+    missing = np.ones(len(missing), dtype=np.bool_)
+    missing[rows] = False
+    place = np.cumsum(~is_blank) - 1
+    codes = np.empty(len(missing), dtype=np.int64)
+    codes[rows] = place[named.codes[~is_blank[named.codes]]]
+    own, items = pd.factorize(item.codes[missing])
+    codes[missing] = int((~is_blank).sum()) + own
+    labels = np.concatenate([named.labels[~is_blank], np.full(len(items), None, dtype=object)])
+    return Codes(codes, labels)
+
+
+def _is_blank(label: object) -> bool:
+    return isinstance(label, str) and not label.strip()
+
+
+def check_producers(item: Codes, producer: Codes) -> Iterator[Problem]:
+    """Yield the rows whose item has another producer in an earlier row."""
+    of_item = producer.codes[item.first_rows()][item.codes]
+    differs = producer.codes != of_item
+    if differs.any():
+        row = int(differs.argmax())
+        labels = producer.labels[of_item[row]], producer.labels[producer.codes[row]]
+        error = two_producers(item.labels[item.codes[row]], *labels)
+        yield Problem(ROLES["producer"], "differs for one item", differs, error)
 
 
 def _read_positions(

@@ -31,6 +31,7 @@ _NO_MEANING = frozenset(
     {"id", "ids", "key", "code", "no", "num", "number", "index", "idx", "bool", "flag", "is"}
 )
 _OF_A_MODEL = frozenset({"pred", "predicted", "prediction", "hat", "model", "estimated"})
+_LAST = frozenset({"producer", *(role.name for role in ROLES.values() if role.is_constant)})
 _EXACT, _HEAD, _FITS, _WEAKER = 3.0, 2.0, 0.5, 1.0
 
 
@@ -138,21 +139,24 @@ def _by_name(columns: list[_Column]) -> dict[str, _Column]:
         if (points := _points(role, column)) > 0
     ]
     found: dict[str, _Column] = {}
-    # The query first, and last what belongs to it: the others depend on which it is.
+    # The query first, and last what belongs to it or to the item: these depend on which it is.
     claims.sort(
-        key=lambda claim: (claim[3] == "query", not ROLES[claim[3]].is_constant, *claim[:3]),
+        key=lambda claim: (claim[3] == "query", claim[3] not in _LAST, *claim[:3]),
         reverse=True,
     )
     for _, _, _, role, column in claims:
         if role in found or any(column is other for other in found.values()):
             continue
-        if _can_be(role, column, found.get("query")):
+        if _can_be(role, column, found):
             found[role] = column
     return found
 
 
-def _can_be(role: str, column: _Column, query: _Column | None) -> bool:
-    """Whether a role that is tied to the query, or must differ inside it, fits with it."""
+def _can_be(role: str, column: _Column, found: dict[str, _Column]) -> bool:
+    """Whether a role that is tied to the query or the item, or must differ inside it, fits it."""
+    query = found.get("query")
+    if role == "producer":
+        return _encloses(found.get("item"), column)
     if ROLES[role].is_constant:
         return _encloses(query, column)
     if role == "group" and query is not None and query.values.duplicated().any():
@@ -202,7 +206,10 @@ def _fits(role: str, column: _Column) -> bool:
 
 
 def _encloses(query: _Column | None, unit: _Column) -> bool:
-    """Whether every query lies in one unit or segment, as far as the rows show."""
+    """Whether every query lies in one unit or segment, or every item has one producer.
+
+    As far as the rows show.
+    """
     if query is None or "list" in (query.kind, unit.kind):
         return False
     seen = pd.DataFrame({"query": query.values.to_numpy(), "unit": unit.values.to_numpy()})

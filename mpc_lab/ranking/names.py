@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from mpc_lab.errors import MpcError, check_flag, near_match
 from mpc_lab.files import Roles
-from mpc_lab.vocabulary import NEEDED_ROLES, ROLES, Role
+from mpc_lab.vocabulary import ITEM, NEEDED_ROLES, ROLES, Role
 
 _NEEDED_FIRST = sorted(ROLES.values(), key=lambda role: not role.is_needed)
 
@@ -33,6 +33,7 @@ class ColumnNames:
     position: Hashable | None = None
     segment: Hashable | None = None
     time: Hashable | None = None
+    producer: Hashable | None = None
     ascending: bool | None = None
     outcome_name: str | None = None
 
@@ -107,6 +108,11 @@ def column_names(
         if column is not None or (role.is_needed and not rank_only):
             named[name] = (one_or_more if role.takes_several else one_name)(column, name)
     turned = ascending is not None and check_flag("ascending", ascending)
+    if "producer" in named and "item" not in named:
+        raise MpcError(
+            f"producer must go with item, of which it is a property; got producer="
+            f"{named['producer']!r} alone. Name the item column too, with item=."
+        )
     if turned and named["score"] is None:
         raise MpcError("ascending must go with a score; got none. Places begin at 1 = top.")
     if outcome_name is not None and not (isinstance(outcome_name, str) and outcome_name.strip()):
@@ -203,6 +209,11 @@ class LogFacts(Known, Protocol):
         ...
 
     @property
+    def owner(self) -> str:
+        """By whom the pairs of items are summed: "item", or "producer"."""
+        ...
+
+    @property
     def dropped(self) -> int:
         """Rows left out for missing values."""
         ...
@@ -233,6 +244,7 @@ class Facts:
     n_queries: int = 0
     n_units: int = 0
     n_items: int = 0
+    owner: str = ITEM
     dropped: int = 0
     n_capped: int = 0
     score_std: float = float("nan")

@@ -24,7 +24,7 @@ from mpc_lab.ranking.columns import (
 )
 from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops, group_index
 from mpc_lab.ranking.spread import standard_deviation
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks
 
 
 class Ranking:
@@ -52,6 +52,10 @@ class Ranking:
     item : column, optional
         What was ranked; at most once in a query. Without it items cannot be recognised in several
         queries.
+    producer : column, optional
+        Whom an item belongs to: its seller, author or employer; the same in all rows of an item.
+        Two pairs with items of one producer are then dependent. An item whose producer is missing,
+        or blank, is its own. Needs `item`.
     unit : column, optional
         A coarser cluster that each query lies in, such as the user of a request.
     group_sep : str, optional
@@ -77,14 +81,18 @@ class Ranking:
     ----------
     groups : tuple of str
         Names of the groups, sorted.
-    n_rows, n_queries, n_items, n_units : int
-        Sizes; ``n_items`` is 0 without `item`, ``n_units`` is ``n_queries`` without `unit`.
+    n_rows, n_queries, n_items, n_producers, n_units : int
+        Sizes; ``n_items`` is 0 without `item`, ``n_producers`` without `producer`; ``n_units`` is
+        ``n_queries`` without `unit`.
     dropped : int
         Rows left out by ``missing="drop"``.
     columns : ColumnNames
         Which column plays which role.
-    query_code, item_code, unit_code : int64 array
-        Ids as 0, 1, … in order of first appearance; None for a part that was not given.
+    query_code, item_code, producer_code, unit_code : int64 array
+        Ids as 0, 1, … in order of first appearance, those of items without a producer last; None
+        for a part that was not given.
+    owner : {"item", "producer"}
+        Whose pairs are taken to move together: producers where they are given.
     score, outcome : float64 array
         The score is larger for items that are ranked higher.
     outcome_given : float64 array
@@ -120,7 +128,9 @@ class Ranking:
     segments: tuple[str, ...]
     dropped: int
     query_code: Ints
+    owner: str
     item_code: Ints | None
+    producer_code: Ints | None
     unit_code: Ints | None
     segment_code: Ints | None
     position: Ints | None
@@ -144,6 +154,7 @@ class Ranking:
         position: Hashable | None = None,
         segment: Hashable | None = None,
         time: Hashable | None = None,
+        producer: Hashable | None = None,
         missing: str = "raise",
         ascending: bool = False,
         outcome_name: str | None = None,
@@ -156,6 +167,7 @@ class Ranking:
             outcome=outcome,
             group=group,
             item=item,
+            producer=producer,
             unit=unit,
             group_sep=group_sep,
             position=position,
@@ -171,6 +183,8 @@ class Ranking:
         self.dropped = rows.dropped
         self.query_code, self._query_labels = rows.query.codes, rows.query.labels
         self.item_code, self._item_labels = _codes_and_labels(rows.item)
+        self.producer_code, self._producer_labels = _codes_and_labels(rows.producer)
+        self.owner = ITEM if rows.producer is None else PRODUCER
         self.unit_code, self._unit_labels = _codes_and_labels(rows.unit)
         self.segment_code, segments = _codes_and_labels(rows.segment)
         self.segments = tuple(segments)
@@ -203,6 +217,16 @@ class Ranking:
     def n_items(self) -> int:
         """Number of different items; 0 without an item column."""
         return len(self._item_labels)
+
+    @property
+    def n_producers(self) -> int:
+        """Number of different producers; 0 without a producer column."""
+        return len(self._producer_labels)
+
+    @property
+    def owner_code(self) -> Ints | None:
+        """Whose pairs are taken to move together: the producer of each row, or its item."""
+        return self.producer_code if self.owner == PRODUCER else self.item_code
 
     @property
     def n_units(self) -> int:
@@ -271,6 +295,12 @@ class Ranking:
             raise MpcError("Items have no names without an item column: pass item= to Ranking.")
         return self._item_labels[np.asarray(codes, dtype=np.int64)]
 
+    def producer_labels(self, codes: ArrayLike) -> Objects:
+        """Return the ids of producers as they came; None for that of an item without one."""
+        if self.producer_code is None:
+            raise MpcError("The ranking has no producers: name the producer column when making it.")
+        return self._producer_labels[np.asarray(codes, dtype=np.int64)]
+
     def subset(self, keep: ArrayLike) -> Ranking:
         """Return the rows where `keep` is true, with the same groups and segments.
 
@@ -290,6 +320,9 @@ class Ranking:
         part._score_std = None
         part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
         part.item_code, part._item_labels = _renumber(self.item_code, self._item_labels, rows)
+        part.producer_code, part._producer_labels = _renumber(
+            self.producer_code, self._producer_labels, rows
+        )
         part.unit_code, part._unit_labels = _renumber(self.unit_code, self._unit_labels, rows)
         part.segment_code = None if self.segment_code is None else self.segment_code[rows]
         part.position = None if self.position is None else self.position[rows]
@@ -316,6 +349,9 @@ class Ranking:
                 digest.update(b"none" if part is None else np.ascontiguousarray(part).data)
             if self.time is not None:
                 digest.update(np.ascontiguousarray(self.time).data)
+            if self.producer_code is not None:
+                digest.update(b"producer")
+                digest.update(np.ascontiguousarray(self.producer_code).data)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
@@ -328,6 +364,7 @@ class Ranking:
 
     def __repr__(self) -> str:
         counts = {"rows": self.n_rows, "queries": self.n_queries, "items": self.n_items}
+        counts["producers"] = self.n_producers
         counts["units"] = 0 if self.unit_code is None else self.n_units
         sizes = [f"{count:,} {what}" for what, count in counts.items() if count]
         sizes.append(f"{len(self.groups):,} groups")
@@ -350,6 +387,21 @@ def _renumber(codes: Ints | None, labels: Objects, rows: Ints) -> tuple[Ints | N
         return None, labels
     renumbered, kept = pd.factorize(codes[rows])
     return renumbered.astype(np.int64), labels[kept]
+
+
+def sum_by(ranking: Ranking, owner: str) -> Ranking:
+    """Return a ranking whose items move with their producers, or each on its own.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    owner : {"item", "producer"}
+    """
+    if ranking.owner == owner or ranking.producer_code is None:
+        return ranking
+    made = copy.copy(ranking)
+    made.owner = owner
+    return made
 
 
 def cap_outcomes(ranking: Ranking, cap: float | None) -> Ranking:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from mpc_lab import __version__
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
-from mpc_lab.inference.estimates import Estimates
+from mpc_lab.inference.estimates import Estimates, owner_variance
 from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.power import floor_variance, mde
 from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
 from mpc_lab.pairing.moments import Moments, Quadratic, Scaling, Together
-from mpc_lab.results.base import AuditBase
+from mpc_lab.results.base import AuditBase, settings
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
 from mpc_lab.results.recipe import rule_parts
@@ -38,7 +38,16 @@ from mpc_lab.results.sides import (
     side_sums,
     side_variables,
 )
-from mpc_lab.vocabulary import MATCHED, MODES, NOT_ESTIMABLE, VARIANCES, Mode, verdict_modes
+from mpc_lab.vocabulary import (
+    ITEM,
+    MATCHED,
+    MODES,
+    NOT_ESTIMABLE,
+    VARIANCES,
+    Mode,
+    of_owner,
+    verdict_modes,
+)
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.measure_sides import TwoSides
@@ -270,14 +279,16 @@ def _power_cells(plan: Plan, found: Sequence[Estimates]) -> dict[str, Array]:
         "mde_adjusted": mde(error, freedom, tests=family_size(found)[..., None], **how),
     }
     cells["variance_from"] = np.stack([estimates.variance_from[..., 0] for estimates in found])
-    if "item" in found[0].variance_by:
+    if owner_variance(found[0].variance_by) is not None:
         cells["share_items"] = np.stack([_share_items(estimates)[..., 0] for estimates in found])
     return cells
 
 
 def _share_items(found: Estimates) -> Array:
     """Return how much of the variance would stay if queries were without end."""
-    floor = floor_variance(found.variance_by["item"], found.variance_by["both"])
+    over_items = owner_variance(found.variance_by)
+    assert over_items is not None
+    floor = floor_variance(over_items, found.variance_by["both"])
     total = floor + found.variance_by["query"]
     usable = found.estimable & (total > 0)
     return np.where(usable, floor / np.where(usable, total, 1.0), np.nan)
@@ -458,6 +469,7 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
             },
             sides=read_sides(values, rule),
             cells=values["cells"][rule] if "cells" in values else None,
+            owner=str(settings(audit).get("owner", ITEM)),
         )
         for rule in range(found.sizes["scoring_rule"])
     ]
@@ -526,7 +538,7 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
         "options": plan.to_json(),
         "family": json.dumps(family),
         "cluster": plan.cluster,
-        "correction": VARIANCES[plan.cluster].correction,
+        "correction": of_owner(VARIANCES[plan.cluster].correction, plan.owner),
         "level": plan.level,
         "adjust": plan.adjust,
         "threshold": repr(plan.threshold),

@@ -16,7 +16,7 @@ from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results import schema as _schema
 from mpc_lab.results.schema import SCHEMA_VERSION
-from mpc_lab.vocabulary import ADJACENT, MODES, Floats
+from mpc_lab.vocabulary import ADJACENT, ITEM, MODES, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.moments import Moments
@@ -104,10 +104,12 @@ def _flat(plain: dict[Any, Any]) -> dict[str, Any]:
 
 
 def as_audited(ranking: Ranking, attrs: Mapping[Any, Any]) -> Ranking:
-    """Return a ranking with its outcomes as an audit took them."""
-    from mpc_lab.ranking import cap_outcomes
+    """Return a ranking with its outcomes and clusters as an audit took them."""
+    from mpc_lab.ranking import cap_outcomes, sum_by
 
-    return cap_outcomes(ranking, _flat(dict(attrs)).get("outcome_cap"))
+    options = _flat(dict(attrs))
+    capped = cap_outcomes(ranking, options.get("outcome_cap"))
+    return sum_by(capped, str(options.get("owner", ITEM)))
 
 
 def is_rank_only(audit: AuditBase) -> bool:

@@ -29,7 +29,9 @@ from mpc_lab.results.primary import Primary, as_primary
 from mpc_lab.scoring import Rule, as_rules
 from mpc_lab.vocabulary import (
     ADJACENT,
+    ITEM,
     MODES,
+    PRODUCER,
     VARIANCES,
     Mode,
     default_modes,
@@ -48,7 +50,8 @@ BASELINE = "baseline"
 class Plan:
     """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
 
-    `cluster` is never ``"auto"`` here: it is what that stands for.
+    `cluster` is never ``"auto"`` here: it is what that stands for. `owner` says whether the pairs
+    of items move with those of their producer.
     """
 
     groups: tuple[str, ...]
@@ -69,6 +72,7 @@ class Plan:
     contrast: str = DIFFERENCE
     against: str | None = None
     outcome_cap: float | None = None
+    owner: str = ITEM
 
     @property
     def terms(self) -> Terms:
@@ -162,6 +166,7 @@ def make_plan(
         contrast=_label("contrast", contrast, CONTRASTS),
         against=against,
         outcome_cap=None if outcome_cap is None else check_number("outcome_cap", outcome_cap),
+        owner=_owner(log, cluster),
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)
@@ -244,7 +249,18 @@ def _cluster(log: Known, cluster: str) -> str:
             f"cluster={cluster!r} needs to know the items: name the item column of the ranking, "
             "or use cluster='query'."
         )
+    if VARIANCES[cluster].owner == PRODUCER and log.columns.producer is None:
+        raise MpcError(
+            f"cluster={cluster!r} needs to know the producers: name the producer column of the "
+            "ranking, or use cluster='union'."
+        )
     return cluster
+
+
+def _owner(log: Known, cluster: str) -> str:
+    """Return by whom items are summed: by their producers, where these are known."""
+    by_item = log.columns.producer is None or cluster == ITEM
+    return ITEM if by_item else PRODUCER
 
 
 def _bounds(given: object) -> tuple[float, float] | None:

@@ -37,12 +37,18 @@ from mpc_lab.results.pooling import (
 )
 from mpc_lab.results.primary import declared
 from mpc_lab.results.sides import infer
-from mpc_lab.vocabulary import VARIANCES, swept_modes
+from mpc_lab.vocabulary import ITEM, VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
 # What older audits do not name, they took as it is.
-_TERMS = {"closeness": SCORE, "contrast": DIFFERENCE, "against": None, "outcome_cap": None}
+_TERMS = {
+    "closeness": SCORE,
+    "contrast": DIFFERENCE,
+    "against": None,
+    "outcome_cap": None,
+    "owner": ITEM,
+}
 
 
 @dataclass(frozen=True)

@@ -25,21 +25,24 @@ from mpc_lab.pairing.moments import Moments, Quadratic, Sides, Together
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.results.assemble import Cross, moments_by_rule
 from mpc_lab.results.base import need_rows, settings
-from mpc_lab.vocabulary import MODES, Floats, Mode, Side
+from mpc_lab.vocabulary import ITEM, MODES, Floats, Mode, Side
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.log import Log
+    from mpc_lab.ranking import Ranking
     from mpc_lab.results.audit import Audit
 
 _KEY_MARK = b"mpc_lab key"
 _NO_KEY = b"mpc_lab items"
+_OF_PRODUCERS = b"mpc_lab producers"
 
 
 def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
     """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin.
 
     Cells are of rows of sums: a mode of two sides is made of several, and has none of its own.
-    Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log.
+    Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log. Where
+    the audit is clustered by producers, the items are these.
     """
     ranking = need_rows(audit, "save(items=True)")
     if ranking.item_code is None:
@@ -53,7 +56,7 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
             f"of a group, but a group has {most:,} up to the largest epsilon; save without items, "
             "or audit with a shorter epsilon=[…]."
         )
-    names = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
+    names = _names(ranking)
     rows: dict[str, list[dict[str, NDArray[Any]]]] = {"items": [], "dyads": []}
     for rule, moments in enumerate(moments_by_rule(audit)):
         for group, (log, bit) in enumerate(_logs(audit, rule)):
@@ -61,6 +64,19 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
                 for kind, table in zip(rows, tables, strict=True):
                     rows[kind].append(_columns(table, rule, mode, group))
     return {kind: _stack_rows(parts, names) for kind, parts in rows.items()}
+
+
+def _names(ranking: Ranking) -> NDArray[np.uint64]:
+    """Return what tells every item, or producer, from all others in any log."""
+    items = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
+    if ranking.owner == ITEM or ranking.producer_code is None or ranking.item_code is None:
+        return items
+    labels = ranking.producer_labels(np.arange(ranking.n_producers))
+    item_of = np.empty(ranking.n_producers, dtype=np.int64)
+    item_of[ranking.producer_code] = ranking.item_code
+    # An item without a producer is its own.
+    unknown = np.array([label is None for label in labels], dtype=np.bool_)
+    return np.where(unknown, items[item_of], _hashes(labels, _OF_PRODUCERS))
 
 
 def most_pairs(audit: Audit) -> int:
@@ -314,7 +330,8 @@ def with_items(
         found = [(of("items", side), of("dyads", side)) for side in rows.sides]
         return square_rows(found, rows, n_bins)
 
-    return put_item_sums(moments, [square(group) for group in range(n_groups)])
+    found = [square(group) for group in range(n_groups)]
+    return put_item_sums(moments, found, shares[0].moments[0].owner)
 
 
 def _join_tables(
@@ -344,7 +361,7 @@ def _join_tables(
             Rows(
                 np.minimum(one, other),
                 np.maximum(one, other),
-                rows["outside"][kept].astype(bool),
+                rows["outside"][kept].astype(np.uint8),
                 bins[kept],
                 pairs,
                 rows["sums"][kept] + shift * pairs,

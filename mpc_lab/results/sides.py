@@ -42,6 +42,7 @@ def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
         item_effective=items,
         shared_items=_items_recur(moments) if by_item else False,
         most_effective=most_effective(moments),
+        owner=moments.owner,
     )
     return _with_reasons(moments, found)
 

@@ -26,7 +26,13 @@ from mpc_lab.engines.duckdb.chunks import (
     spill_folder,
 )
 from mpc_lab.engines.duckdb.database import Database, connect
-from mpc_lab.engines.duckdb.rows import DuckRows, check_one_per_query, explain, groups_in
+from mpc_lab.engines.duckdb.rows import (
+    DuckRows,
+    check_one_per_query,
+    check_producers,
+    explain,
+    groups_in,
+)
 from mpc_lab.engines.limits import Limits, check_fits, need_extra
 from mpc_lab.engines.partitions import Spec
 from mpc_lab.engines.parts import PartsSource, count_rows
@@ -104,6 +110,8 @@ class DuckLog(OpenLog):
                     if getattr(self.spec.columns, role) is not None:
                         check_one_per_query(database, rows, self.files, role)
                 n_items = rows.number_items(database)
+                check_producers(database, rows, self.files)
+                rows.number_owners(database)
                 spool = self._sort(database, rows, n_items, folder, plan)
                 dropped = rows.count(database) - spool.n_rows if self.spec.drop else 0
                 fits: list[tuple[Steps, Steps]] = []

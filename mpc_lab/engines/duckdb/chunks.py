@@ -92,8 +92,9 @@ class Spool:
         Parameters
         ----------
         columns : dict of arrays
-            ``score``, ``outcome``, ``mask0`` …, and where there are any ``item``, ``tie`` and other
-            score columns ``extra0`` …, each as narrow as it came. All chunks have the same columns.
+            ``score``, ``outcome``, ``mask0`` …, and where there are any ``item``, ``owner``,
+            ``tie`` and other score columns ``extra0`` …, each as narrow as it came. All chunks have
+            the same columns.
         starts, units : int64 arrays
             As in `Log`.
         """
@@ -123,6 +124,7 @@ class Spool:
             outcome=found["outcome"].astype(np.float64, copy=False),
             masks=np.array(masks, dtype=np.uint64),
             item=found.get("item", np.empty(0)).astype(np.int64, copy=False),
+            owner=found.get("owner", np.empty(0)).astype(np.int64, copy=False),
             below=below_by_position(starts, -tie) if self.positions else below_by_score(starts),
             row=row,
             tie=tie,
@@ -267,6 +269,8 @@ class Inspector:
             if not _items_differ(item, chunk.starts, self._query, self._n_queries):
                 raise BadRows
             columns["item"] = item.astype(np.int32) if self.n_items < 1 << 31 else item
+        if "owner" in columns:
+            columns["owner"] = columns["owner"].astype(np.int64)
         self._n_queries += len(chunk.starts) - 1
         return columns
 

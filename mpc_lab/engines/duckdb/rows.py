@@ -23,6 +23,7 @@ from mpc_lab.files import Files, Roles
 from mpc_lab.ranking import checks
 from mpc_lab.ranking.columns import encode, get_column, numbers, open_table
 from mpc_lab.ranking.groups import read_groups
+from mpc_lab.vocabulary import PRODUCER, ROLES
 
 # Types that sort as fast as their hashes.
 _QUICK = ("BIGINT", "UBIGINT", "BOOLEAN")
@@ -58,7 +59,7 @@ class DuckRows:
         self.ids: list[tuple[str, Hashable, str]] = [
             ("query", name, f"query{k}") for k, name in enumerate(query)
         ]
-        for role in ("item", "unit", "segment", "time"):
+        for role in ("item", "producer", "unit", "segment", "time"):
             if getattr(columns, role) is not None:
                 self.ids.append((role, getattr(columns, role), role))
         self.numbers: list[tuple[str, Hashable, str]] = [
@@ -82,8 +83,13 @@ class DuckRows:
     @property
     def complete(self) -> str:
         """The condition under which no value is missing."""
-        wanted = [f"{sql} IS NOT NULL" for _, _, sql in self.ids]
+        wanted = [f"{sql} IS NOT NULL" for _, _, sql in self.needed_ids]
         return " AND ".join([*wanted, *(f"NOT isnan({sql})" for _, _, sql in self.numbers)])
+
+    @property
+    def needed_ids(self) -> list[tuple[str, Hashable, str]]:
+        """The ids that no row may lack."""
+        return [one for one in self.ids if not ROLES[one[0]].may_be_missing]
 
     @property
     def kept(self) -> str:
@@ -103,6 +109,22 @@ class DuckRows:
             f"(SELECT DISTINCT item FROM {self.kept})"
         )
         return int(database.rows("SELECT count(item) FROM items")[0][0])
+
+    def number_owners(self, database: Database) -> None:
+        """Give the producer of every item a number; an item without one is its own."""
+        if self.by_producer:
+            # Numbers of items that are their own come before those of producers.
+            database.do(
+                "CREATE TEMP TABLE owners AS SELECT items.item, CASE WHEN producer IS NULL THEN "
+                "items.code ELSE (SELECT count(*) FROM items) + dense_rank() OVER "
+                "(ORDER BY producer NULLS FIRST) END AS code FROM items JOIN (SELECT item, "
+                f"any_value(producer) AS producer FROM {self.kept} GROUP BY item) USING (item)"
+            )
+
+    @property
+    def by_producer(self) -> bool:
+        """Whether the pairs of items move with those of their producer."""
+        return self.spec.owner == PRODUCER
 
     def ask_by_score(self) -> str:
         """Return the question that gives the rows in the order of their scores."""
@@ -139,6 +161,11 @@ class DuckRows:
         if self.spec.columns.item is not None:
             columns.append("items.code AS item")
             kept = kept.replace("log", "log LEFT JOIN items ON log.item = items.item", 1)
+            if self.by_producer:
+                columns.append("owners.code AS owner")
+                kept = kept.replace(
+                    "= items.item", "= items.item LEFT JOIN owners ON log.item = owners.item", 1
+                )
             kept = kept.replace(" item IS", " log.item IS")
         return f"SELECT {', '.join(columns)} FROM {kept} ORDER BY {', '.join(order)}"
 
@@ -182,6 +209,8 @@ class DuckRows:
         for role, name, alias in self.ids:
             encode(get_column(table, name, role)[:1], f"The {role} column {name!r}")
             found[alias] = _as_key(batch.column(str(name)))
+            if role == "producer":
+                found[alias] = _without_blanks(found[alias])
         for role, name, alias in (*self.numbers, *self.extra):
             found[alias] = numbers(get_column(table, name, role), f"The {role} column {name!r}")
         columns = self.spec.columns
@@ -212,6 +241,43 @@ def _as_key(array: Any) -> Any:
         whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
         return array.cast(whole).cast(pa.int64())
     return array
+
+
+def _without_blanks(array: Any) -> Any:
+    """Return labels with null for blank texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if not (types.is_string(array.type) or types.is_large_string(array.type)):
+        return array
+    blank = pc.equal(pc.utf8_trim_whitespace(array), "")
+    return pc.if_else(pc.fill_null(blank, True), pa.scalar(None, array.type), array)
+
+
+def check_producers(database: Database, rows: DuckRows, files: Files) -> None:
+    """Raise if an item has two producers, or one in some rows and none in others."""
+    if rows.spec.columns.producer is None:
+        return
+    differs = "min(producer) <> max(producer) OR count(producer) NOT IN (0, count(*))"
+    if _first(database, f"SELECT 1 FROM {rows.kept} GROUP BY item HAVING {differs} LIMIT 1"):
+        raise explain(database, rows, files)
+
+
+def _two_producers(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcError]:
+    """Yield the error for the first row whose item had another producer before."""
+    found = _first(
+        database,
+        f"SELECT item, one, producer FROM (SELECT * FROM {rows.kept}) JOIN (SELECT item, "
+        f"min_by([producer], row)[1] AS one FROM {rows.kept} GROUP BY item) USING (item) "
+        "WHERE producer IS DISTINCT FROM one ORDER BY row LIMIT 1",
+    )
+    if found is not None:
+        columns = rows.spec.columns
+        labels = [
+            None if key is None else key_to_id(files, columns.producer, key) for key in found[1:]
+        ]
+        yield checks.two_producers(key_to_id(files, columns.item, found[0]), *labels)
 
 
 def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
@@ -247,7 +313,7 @@ def check_one_per_query(database: Database, rows: DuckRows, files: Files, role: 
 
 def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcError]:
     columns = rows.spec.columns
-    missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.ids}
+    missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.needed_ids}
     missing |= {(role, name): f"isnan({sql})" for role, name, sql in rows.numbers}
     for (role, name), found in _counted(database, rows, missing).items():
         if not rows.spec.drop and found[0]:
@@ -266,6 +332,8 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
     for role in ("unit", "segment"):
         if getattr(columns, role) is not None:
             yield from _two_of_one(database, rows, files, role)
+    if columns.producer is not None:
+        yield from _two_producers(database, rows, files)
     if columns.position is not None:
         whole = f"position >= 1 AND position <= {checks.LARGEST_WHOLE!r}"
         wrong = f"NOT ({whole} AND position = floor(position))"

@@ -108,7 +108,7 @@ def _of_group(
         )
         for x in columns
     ]
-    reuse = item_reuse(codes)
+    reuse = item_reuse(pairs.item_codes())
     found: dict[str, tuple[tuple[str, ...], Any]] = {
         name: (("covariate",), [asdict(one)[field] for one in differences])
         for name, field in _DIFFERENCES.items()
@@ -150,6 +150,7 @@ def _placebo(
         cell.cluster_code,
         epsilon=epsilon,
         item=cell.item_code,
+        owner=cell.log.owner if len(cell.log.owner) else None,
         cluster=cluster,
         level=level,
         permutations=permutations,

@@ -97,8 +97,9 @@ def _of_mode(cell: CellRows, mode: str, h: float, cluster: str, level: float) ->
             pairs.d,
             pairs.query,
             bandwidth=h,
-            item_i=pairs.item_i,
-            item_j=pairs.item_j,
+            item_i=pairs.owner_i,
+            item_j=pairs.owner_j,
+            owner=pairs.owner,
             cluster=cluster,
             level=level,
         )

@@ -129,9 +129,18 @@ class CellPairs:
     query: Ints
     item_i: Ints | None
     item_j: Ints | None
+    owner_i: Ints | None
+    owner_j: Ints | None
+    owner: str
 
     def codes(self) -> PairCodes:
-        """Return what the pairs share."""
+        """Return what the pairs share that makes them dependent in this audit."""
+        from mpc_lab.inference.clustered import pair_codes
+
+        return pair_codes(self.query, self.owner_i, self.owner_j, self.owner)
+
+    def item_codes(self) -> PairCodes:
+        """Return what the pairs share, with items that are items, and not their producers."""
         from mpc_lab.inference.clustered import pair_codes
 
         return pair_codes(self.query, self.item_i, self.item_j)
@@ -198,6 +207,11 @@ class CellRows:
         """Item of each row of the log."""
         return None if self.ranking.item_code is None else self.log.item
 
+    @property
+    def owner_code(self) -> Ints | None:
+        """Whose pairs move together, for each row of the log: its producer, or its item."""
+        return None if self.ranking.item_code is None else self.log.cluster
+
     def count(self, mode: str) -> int:
         """Return the number of pairs at any distance."""
         from mpc_lab.pairing.pairs import count_side
@@ -246,7 +260,7 @@ class CellRows:
 
         check_listable(self.log, epsilon)
         i, j = pair_rows(self.log, self.member, MODES[mode].side, epsilon)
-        item = self.item_code
+        item, owner = self.item_code, self.owner_code
         return CellPairs(
             row_i=i,
             row_j=j,
@@ -255,6 +269,9 @@ class CellRows:
             query=self.cluster_code[i],
             item_i=None if item is None else item[i],
             item_j=None if item is None else item[j],
+            owner_i=None if owner is None else owner[i],
+            owner_j=None if owner is None else owner[j],
+            owner=self.ranking.owner,
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import check_number
+from mpc_lab.inference.estimates import owner_variance
 from mpc_lab.inference.power import floor_variance, mde, queries_needed
 from mpc_lab.results.assemble import (
     count_sides,
@@ -68,10 +69,11 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
 
 
 def _floor(found: Any) -> Any:
-    """Return what more queries cannot lower; where items are not known, nothing."""
-    if "item" not in found.variance_by:
+    """Return what more queries of the same items, or producers, cannot lower."""
+    over_items = owner_variance(found.variance_by)
+    if over_items is None:
         return np.where(np.isnan(found.std_error), np.nan, 0.0)
-    floor = floor_variance(found.variance_by["item"], found.variance_by["both"])
+    floor = floor_variance(over_items, found.variance_by["both"])
     return np.where(np.isnan(found.std_error), np.nan, floor)
 
 
