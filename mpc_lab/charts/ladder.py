@@ -14,7 +14,7 @@ from mpc_lab.charts.export import chart
 from mpc_lab.errors import check_count
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.text import between, labels
-from mpc_lab.vocabulary import VARIANCES, public_variances
+from mpc_lab.vocabulary import ITEM, VARIANCES, of_owner, public_variances
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -43,15 +43,22 @@ def ladder(
     limit = check_count("limit", limit)
     for dim, name in (("scoring_rule", scoring_rule), ("pairing_mode", pairing_mode)):
         check_label(dim, name, audit.headline[dim].values.tolist())
-    frame = _frame(audit, scoring_rule, pairing_mode, limit)
-    used = str(settings(audit).get("cluster", ""))
+    options = settings(audit)
+    owner, used = str(options.get("owner", ITEM)), str(options.get("cluster", ""))
+    frame = _frame(audit, scoring_rule, pairing_mode, limit, owner)
     lines = [f"{of_rule(scoring_rule, pairing_mode).capitalize()}; the audit uses cluster '{used}'"]
     total = len(audit.groups)
     lines += [f"The {limit:,} of {total:,} groups with the largest"] if total > limit else []
-    return theme.finish(_layers(frame), _title(frame, used), lines)
+    return theme.finish(_layers(frame, owner), _title(frame, used), lines)
 
 
-def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
+def _label(family: str, owner: str) -> str:
+    """Return the name of a family in the legend; a union is one of queries and producers too."""
+    variance = VARIANCES[family]
+    return variance.label if variance.owner else of_owner(variance.label, owner)
+
+
+def _frame(audit: Audit, rule: str, mode: str, limit: int, owner: str) -> pd.DataFrame:
     cells = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     errors = cells["std_error_by"].transpose("group", "variance")
     families = [one for one in errors["variance"].values.tolist() if one in VARIANCES]
@@ -63,7 +70,7 @@ def _frame(audit: Audit, rule: str, mode: str, limit: int) -> pd.DataFrame:
         {
             "group": shown[place],
             "place": place,
-            "family": VARIANCES[family].label,
+            "family": _label(family, owner),
             "std_error": float(values[k, f]),
             "used": float(own[k]),
             "times": float(own[k] / values[k, f]) if values[k, f] > 0 else float("nan"),
@@ -86,7 +93,7 @@ def _title(frame: pd.DataFrame, used: str) -> str:
     return f"The standard errors are {times} times those of pairs taken as independent"
 
 
-def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+def _layers(frame: pd.DataFrame, owner: str) -> alt.LayerChart:
     y = alt.Y(
         "group:N",
         title=None,
@@ -94,10 +101,13 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         axis=alt.Axis(grid=False),
     )
     base = alt.Chart(frame).encode(y=y)
-    known = [VARIANCES[name] for name in public_variances()]
-    names = [variance.label for variance in known]
-    colours = alt.Scale(domain=names, range=[variance.colour for variance in known])
-    shapes = alt.Scale(domain=names, range=[variance.shape for variance in known])
+    # A family that was not summed over has no rung, and no place in the legend.
+    drawn = set(frame.loc[frame["std_error"].notna(), "family"])
+    known = {_label(name, owner): VARIANCES[name] for name in public_variances()}
+    known = {label: variance for label, variance in known.items() if label in drawn} or known
+    names = list(known)
+    colours = alt.Scale(domain=names, range=[variance.colour for variance in known.values()])
+    shapes = alt.Scale(domain=names, range=[variance.shape for variance in known.values()])
     legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
     title = "standard error of the gap (units of the outcome)"
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(

@@ -27,7 +27,9 @@ from mpc_lab.ranking.checks import (
     check_in_query,
     check_numbers,
     check_present,
+    check_producers,
     encode_numbers,
+    read_producers,
 )
 from mpc_lab.ranking.columns import (
     Codes,
@@ -247,11 +249,15 @@ def _as_numbers(column: pd.Series[Any]) -> tuple[Floats, Flags]:
 
 
 def _not_chosen(chosen: Mapping[str, Any]) -> list[ListedProblem]:
-    return [
+    found = [
         ListedProblem(role, f"Choose the column that holds the {role}.")
         for role in NEEDED_ROLES
         if role not in chosen
     ]
+    if "producer" in chosen and "item" not in chosen:
+        said = "The producer is a property of items: choose the item too, or no producer."
+        found.append(ListedProblem("producer", said))
+    return found
 
 
 def _chosen_twice(chosen: Mapping[str, Any]) -> list[ListedProblem]:
@@ -272,6 +278,8 @@ def _row_problems(table: Frame, role: Role, column: Any) -> list[Problem]:
     """Return what is wrong in single rows of a column."""
     if role.is_number:
         return _Numbers(table, role, column).problems
+    if role.may_be_missing:
+        return []
     missing = is_missing(get_column(table, column, role.name))
     return list(check_present(role, column, missing, np.arange(len(table))))
 
@@ -286,16 +294,28 @@ def _query_problems(kept: Frame, chosen: Mapping[str, Any], keep: Ints) -> Itera
     for role in (*IDS, *NUMBERS):
         if role.name not in chosen or not (role.is_unique or role.is_constant):
             continue
-        column = chosen[role.name]
-        for problem in check_in_query(role, query, _codes(kept, role, column)):
-            where = np.flatnonzero(problem.where)
-            native = pandas_series(get_column(kept, column, role.name)).reset_index(drop=True)
-            listed = _listed(problem, column, where, native, "stop")
-            of = [_query_text(query.labels[code]) for code in query.codes[where[:MOST_SHOWN]]]
-            values = [f"{one} (query {text})" for one, text in zip(listed.values, of, strict=True)]
-            said = listed.sentence.removesuffix(".") + ": correct them, or leave the column out."
-            rows = tuple(keep[list(listed.rows)].tolist())
-            yield ListedProblem(role.name, said, "stop", listed.count, rows, tuple(values))
+        for problem in check_in_query(role, query, _codes(kept, role, chosen[role.name])):
+            yield _listed_with(problem, kept, chosen[role.name], keep, "query", query)
+    if "producer" in chosen and "item" in chosen:
+        column, item = chosen["producer"], _codes(kept, ROLES["item"], chosen["item"])
+        series = get_column(kept, column, "producer")
+        made = read_producers(series, ROLES["producer"].describe(column), item)
+        for problem in check_producers(item, made):
+            yield _listed_with(problem, kept, column, keep, "item", item)
+
+
+def _listed_with(
+    problem: Problem, kept: Frame, column: Any, keep: Ints, role: str, of: Codes
+) -> ListedProblem:
+    """List the rows of a problem, each with the query or item that it is wrong in."""
+    where = np.flatnonzero(problem.where)
+    native = pandas_series(get_column(kept, column, problem.role.name)).reset_index(drop=True)
+    listed = _listed(problem, column, where, native, "stop")
+    texts = [_query_text(of.labels[code]) for code in of.codes[where[:MOST_SHOWN]]]
+    values = [f"{one} ({role} {text})" for one, text in zip(listed.values, texts, strict=True)]
+    said = listed.sentence.removesuffix(".") + ": correct them, or leave the column out."
+    rows = tuple(keep[list(listed.rows)].tolist())
+    return ListedProblem(problem.role.name, said, "stop", listed.count, rows, tuple(values))
 
 
 def _listed(

@@ -159,6 +159,7 @@ _TIE = 1e-12
 # the outcome have been seen.
 FEWEST_CLUSTERS = 3
 TOO_FEW_CLUSTERS = f"effective clusters below {FEWEST_CLUSTERS}"
+TOO_FEW_PRODUCERS = f"effective producers below {FEWEST_CLUSTERS}"
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,8 @@ class Estimates:
         Effective number of clusters; NaN only where there is no pair.
     estimable : array of bool
     reason : array of str
-        Why a cell is not estimable: "no pairs", "effective clusters below 3", "variance is 0",
-        "variance is not positive"; otherwise "".
+        Why a cell is not estimable: "no pairs", "effective clusters below 3", "effective producers
+        below 3", "variance is 0", "variance is not positive"; otherwise "".
     std_error_by : dict
         Standard error that each of naive, query, item, producer, union would have given; of item
         and producer, the one that was summed over.
@@ -308,7 +309,7 @@ def estimate(
         dof=dof,
         n_effective=used.effective,
         estimable=estimable,
-        reason=_reasons(pairs, used),
+        reason=_reasons(pairs, used, families["query"], cluster, owner),
         std_error_by=_std_errors(families, pairs),
         variance_from=np.where(estimable, used.source, ""),
         variance_by=raw,
@@ -436,9 +437,14 @@ def enough_clusters(effective: Floats) -> Flags:
     return np.asarray(effective >= FEWEST_CLUSTERS * (1 - _TIE))
 
 
-def _reasons(pairs: Ints, used: _Family) -> Texts:
+def _reasons(pairs: Ints, used: _Family, by_query: _Family, cluster: str, owner: str) -> Texts:
     sign = np.where(used.variance < 0, "variance is not positive", "variance is 0")
-    reason = np.where(enough_clusters(used.effective), sign, TOO_FEW_CLUSTERS)
+    few: Texts | str = TOO_FEW_CLUSTERS
+    if owner == PRODUCER and VARIANCES[cluster].needs_items:
+        # Queries enough: then it is the producers that are too few to stand for others.
+        enough = enough_clusters(by_query.effective)
+        few = np.where(enough, TOO_FEW_PRODUCERS, TOO_FEW_CLUSTERS)
+    reason = np.where(enough_clusters(used.effective), sign, few)
     return np.where(used.estimable, "", np.where(pairs > 0, reason, "no pairs"))
 
 

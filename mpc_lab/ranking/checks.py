@@ -329,11 +329,11 @@ def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
     if columns.producer is not None:
         series = get_column(table, columns.producer, "producer")
         what = ROLES["producer"].describe(columns.producer)
-        ids["producer"] = _read_producers(series, what, ids["item"])
+        ids["producer"] = read_producers(series, what, ids["item"])
     return ids
 
 
-def _read_producers(series: Any, what: str, item: Codes) -> Codes:
+def read_producers(series: Any, what: str, item: Codes) -> Codes:
     """Return the producer of each row; where it is missing, one of its own for the item.
 
     The label of such a producer is None: no column gives that.

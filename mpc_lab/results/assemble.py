@@ -538,6 +538,7 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
         "options": plan.to_json(),
         "family": json.dumps(family),
         "cluster": plan.cluster,
+        "owner": plan.owner,
         "correction": of_owner(VARIANCES[plan.cluster].correction, plan.owner),
         "level": plan.level,
         "adjust": plan.adjust,

@@ -109,6 +109,7 @@ class Plan:
     def to_json(self) -> str:
         """Return the plan as one JSON text."""
         options = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        del options["owner"]  # which follows from the columns and the cluster
         options["scoring_rules"] = self.rule_labels
         options["threshold"] = repr(self.threshold)
         options["primary"] = None if self.primary is None else self.primary.to_dict()

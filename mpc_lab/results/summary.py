@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS
+from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
 from mpc_lab.pairing.terms import SIGN
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
@@ -21,6 +21,7 @@ from mpc_lab.text import between, decimals, guarded_range, listing, noun, number
 from mpc_lab.vocabulary import (
     DIRECTIONS,
     INCONCLUSIVE,
+    ITEM,
     MATCHED,
     MODES,
     NOT_ESTIMABLE,
@@ -28,6 +29,7 @@ from mpc_lab.vocabulary import (
     VARIANCES,
     VERDICTS,
     WITHIN,
+    of_owner,
     verdict_modes,
 )
 
@@ -62,6 +64,10 @@ _NOT_ESTIMABLE = {
     "nothing to pair": "no query has items both inside the group and outside it",
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
     TOO_FEW_CLUSTERS: f"pairs from fewer than {FEWEST_CLUSTERS} effective queries or items",
+    TOO_FEW_PRODUCERS: (
+        f"pairs from fewer than {FEWEST_CLUSTERS} effective producers, who say nothing of other "
+        'producers; for these producers as they are, use cluster="query"'
+    ),
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
 _FIELDS = {
@@ -401,9 +407,15 @@ def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterato
     )
 
 
+def _owner(options: dict[str, Any]) -> str:
+    """Return by whom the pairs of items were summed; older audits know items alone."""
+    return str(options.get("owner", ITEM))
+
+
 def _inference(part: Slice, options: dict[str, Any]) -> str:
     cluster, adjust = str(options.get("cluster", "")), str(options.get("adjust", ""))
-    clustered = f", clustered {VARIANCES[cluster].clustered}" if cluster in VARIANCES else ""
+    words = VARIANCES[cluster].clustered_by(_owner(options)) if cluster in VARIANCES else ""
+    clustered = f", clustered {words}" if words else ""
     size = family_size(part)
     if adjust == "none":
         adjusted = ", not adjusted for the number of groups"
@@ -452,9 +464,10 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         )
     few = [(p, c) for p, c in cells if c.effective < _FEW_CLUSTERS and math.isfinite(c.estimate)]
     if few:
-        kind = {"query": "queries", "item": "items"}.get(str(options.get("cluster")))
+        kinds = {"query": "queries", "item": "items", "producer": "producers"}
+        kind = kinds.get(str(options.get("cluster")), of_owner("queries or items", _owner(options)))
         named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
-        yield f"Caution: few {kind or 'queries or items'} carry the finding: {listing(named, 4)}."
+        yield f"Caution: few {kind} carry the finding: {listing(named, 4)}."
     span = _outcome_span(options)
     wide = [(p, c) for p, c in cells if c.high - c.low > span]
     if wide:
@@ -487,10 +500,11 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     if any(part.rule == "calibrated" for part in parts):
         yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
     if options.get("dyads_once"):
-        yield (
+        said = (
             "Some lists have so many pairs that they were summed without looking at each: in the "
             "item variance two items that meet more than once there count as meeting anew."
         )
+        yield of_owner(said, _owner(options))
     if options.get("n_dropped"):
         yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
 

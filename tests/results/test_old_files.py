@@ -85,7 +85,7 @@ def test_the_form_in_memory_is_that_of_a_new_audit(old, fresh):
         assert list(ours.variables) == list(theirs.variables)
         for name, variable in ours.variables.items():
             other = theirs.variables[name]
-            assert (variable.dims, variable.dtype) == (other.dims, other.dtype), name
+            assert (variable.dims, variable.dtype.kind) == (other.dims, other.dtype.kind), name
             assert variable.attrs == other.attrs, name
 
 

@@ -11,7 +11,7 @@ from mpc_lab.report.context import Context
 from mpc_lab.report.documents import LIMITS
 from mpc_lab.results.recipe import Recipe, columns, fingerprint, options_of, recipe, versions
 from mpc_lab.results.wording import terms_in_words
-from mpc_lab.vocabulary import MODES, VARIANCES
+from mpc_lab.vocabulary import ITEM, MODES, VARIANCES
 
 _SETTING_AT_MOST = 600
 _ADJUST = {
@@ -89,16 +89,28 @@ def _pairs(context: Context) -> str:
     return paragraphs(lines) + _formula("gap") + paragraphs(after)
 
 
+def _of_producers(owner: str) -> list[str]:
+    """Say what takes the place of items where producers are clusters."""
+    if owner == ITEM:
+        return []
+    return [
+        "Here the producers of items take the place of items: a pair of two items of one producer "
+        "is in S once, and in no U."
+    ]
+
+
 def _intervals(context: Context) -> str:
     options = context.options
     cluster = str(options.get("cluster", ""))
     adjust = str(options.get("adjust", "none"))
+    owner = str(options.get("owner", ITEM))
     pieces = [
         paragraphs(
             [
                 "With θ the gap and u = d − θ for the difference d of a pair: pairs are dependent "
                 "where they share a query or an item. S sums u over the pairs of an item, U over "
-                "the pairs of the same two items, and “both” is the item variance within queries."
+                "the pairs of the same two items, and “both” is the item variance within queries.",
+                *_of_producers(owner),
             ]
         ),
         _formula("variance"),
@@ -107,7 +119,7 @@ def _intervals(context: Context) -> str:
         _formula("interval"),
     ]
     lines = (
-        [f"Here pairs are clustered {VARIANCES[cluster].clustered}."]
+        [f"Here pairs are clustered {VARIANCES[cluster].clustered_by(owner)}."]
         if cluster in VARIANCES
         else []
     )
