@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import places
+import producers
 import queries_needed
 import terms
 import within_tolerance
@@ -50,6 +51,14 @@ def test_union_covers_where_queries_share_items(hits):
 def test_clustering_by_query_does_not_cover_where_queries_share_items(hits):
     assert hits["query"].mean() < 0.85
     assert hits["naive"].mean() < hits["query"].mean()
+
+
+def test_union_covers_where_items_have_sellers_and_these_are_named():
+    """The full study is benchmarks/producers.py."""
+    by_query, by_item, by_producer = np.mean([producers.held(seed) for seed in range(50)], axis=0)
+    assert by_producer >= 0.95 - four_errors(0.95, 50)
+    assert by_item < 0.85
+    assert by_query < by_item
 
 
 def test_union_covers_with_five_items_in_the_group():

@@ -64,7 +64,7 @@ def position_sensitivity(pairs: PairTable, *, cluster: str = "query") -> Sensiti
     base = estimate_listed(d, mean, pairs.codes, cluster=cluster)
     if not base.estimable:
         return Sensitivity(float("nan"), slope, np.zeros((0, 3)), float("nan"))
-    families = (cluster, *VARIANCES[cluster].at_least)
+    families = (cluster, *VARIANCES[cluster].floors(pairs.codes.owner))
     correction = float(base.std_error) ** 2 / float(base.variance_by[str(base.variance_from)])
 
     def variance(u: Floats) -> Floats:

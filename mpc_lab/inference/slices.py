@@ -289,7 +289,7 @@ def _compare(
     n = len(segments)
     found = cell_means(segment, pairs.codes, pairs.d, n, cluster=cluster, level=level)
     cells = found.estimates
-    statistic, p_value, dof = _wald(found, cluster)
+    statistic, p_value, dof = _wald(found, cluster, pairs.codes.owner)
     return BySegment(
         segments=segments,
         estimates=cells,
@@ -302,7 +302,7 @@ def _compare(
     )
 
 
-def _wald(found: CellMeans, cluster: str) -> tuple[float, float, tuple[float, float]]:
+def _wald(found: CellMeans, cluster: str, owner: str) -> tuple[float, float, tuple[float, float]]:
     cells, nan = found.estimates, float("nan")
     usable = np.flatnonzero(cells.estimable)
     if len(usable) < 2:
@@ -312,7 +312,7 @@ def _wald(found: CellMeans, cluster: str) -> tuple[float, float, tuple[float, fl
     correction = cells.std_error[usable] / np.sqrt(used)
     contrast = theta[1:] - theta[0]
     statistics = []
-    for family in (cluster, *VARIANCES[cluster].at_least):
+    for family in (cluster, *VARIANCES[cluster].floors(owner)):
         raw = found.covariance(family)[np.ix_(usable, usable)]
         v = raw * np.outer(correction, correction)
         spread = v[1:, 1:] - v[1:, [0]] - v[[0], 1:] + v[0, 0]
