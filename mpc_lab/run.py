@@ -35,7 +35,7 @@ from mpc_lab.pairing.measure import (
 )
 from mpc_lab.pairing.measure_sides import TwoSides, compare_on_curve, compare_sides
 from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.terms import PERCENTILE, SIGN
+from mpc_lab.pairing.terms import PAIRS, PERCENTILE, SIGN
 from mpc_lab.pairing.thresholds import (
     Powered,
     Quantile,
@@ -84,6 +84,7 @@ def audit(
     closeness: str = "score",
     contrast: str = "difference",
     outcome_cap: float | None = None,
+    estimand: str = "pairs",
     progress: bool | None = None,
     memory: str | int | None = None,
     spill: str | os.PathLike[str] | None = None,
@@ -169,6 +170,12 @@ def audit(
         which it has the lower one. For outcomes with a long tail.
     outcome_cap : float, optional
         Outcomes above it are set to it, and counted: the mean of what is left of a long tail.
+    estimand : {"pairs", "queries", "root"}
+        What the gap is a mean over. ``pairs``: every pair counts 1, as in the paper, and a query
+        counts as many times as it has pairs. ``queries``: every query with a pair counts 1, so
+        that its pairs count 1/P. ``root``: they count 1/√P, between the two: less noise than
+        ``pairs`` where a few long lists have most of them. A ``weight`` of the query multiplies
+        each of these.
     progress : bool, optional
         Whether to show a progress bar; by default in a terminal or notebook when the work is long.
     memory : str or int, optional
@@ -225,6 +232,7 @@ def audit(
             contrast=contrast,
             against=against,
             outcome_cap=outcome_cap,
+            estimand=estimand,
         )
         log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
         _check_rows_stay(plan, log)
@@ -333,7 +341,8 @@ def _capped_sums(
         outside = source.together((Baseline(),), partial(count_outside, *bounds), "bounds", 0)
         check_bounds(bounds, outside)
         bounds = (0.0, 1.0) if plan.contrast == SIGN else bounds
-    if bounds is None or not isinstance(plan.threshold, float):
+    alike = plan.estimand == PAIRS and source.facts.columns.weight is None
+    if bounds is None or not isinstance(plan.threshold, float) or not alike:
         return lambda: None
     task = partial(capped_totals, plan.swept_modes, epsilon, plan.pairs_cap, plan.seed)
     n_cells = (len(plan.scoring_rules), len(plan.swept_modes), len(plan.groups))

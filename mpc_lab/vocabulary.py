@@ -603,6 +603,15 @@ ROLES = {
             "when the row was shown, for the order of repeated looks: numbers, dates or ISO 8601",
             "",
         ),
+        _role(
+            "weight",
+            "what a query counts: one over the probability that it was sampled",
+            "how much a query counts, above 0 and one number a query: one over the probability "
+            "that it was sampled",
+            "",
+            is_number=True,
+            is_constant=True,
+        ),
     )
 }
 NEEDED_ROLES = tuple(role.name for role in ROLES.values() if role.is_needed)

@@ -97,6 +97,7 @@ COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
 _CLUSTERS = ("auto", *public_variances())
 _CLOSENESS = ("score", "query_sd", "percentile")
 _CONTRASTS = ("difference", "sign")
+_ESTIMANDS = ("pairs", "queries", "root")
 _ADJUST = ("holm", "romano_wolf", "fdr_bh", "none")
 
 _ROLES = sorted(ROLES.values(), key=lambda role: not role.is_needed)
@@ -182,6 +183,15 @@ OPTIONS = (
         "what a pair counts: the difference of its outcomes, or its sign (difference)",
         "",
         _CONTRASTS,
+    ),
+    Option(
+        "estimand",
+        "text",
+        COMPARED,
+        "what the gap is a mean over: pairs; queries, each with a pair counting alike; or root, "
+        "between the two (pairs)",
+        "",
+        _ESTIMANDS,
     ),
     Option("outcome_cap", "number", COMPARED, "outcomes above it are set to it (no cap)", "NUMBER"),
     Option("cluster", "text", INFERENCE, "what may make pairs alike (auto)", "", _CLUSTERS),

@@ -41,6 +41,8 @@ class Lists:
     cluster : int64 array (query,)
         The cluster of each query code.
     n_clusters : int
+    weight : float64 array (query,), optional
+        How much each query code counts; by default 1.
     """
 
     row: Ints
@@ -50,6 +52,7 @@ class Lists:
     starts: Ints
     cluster: Ints
     n_clusters: int
+    weight: Floats | None = None
 
     @property
     def n_queries(self) -> int:
@@ -57,8 +60,13 @@ class Lists:
         return len(self.starts) - 1
 
     def by_cluster(self, values: Floats, query: Ints | None = None) -> Floats:
-        """Add up one number a row, or a number for each of the queries given, over clusters."""
-        of = self.cluster[self.query if query is None else query]
+        """Add up one number a row, or a number for each of the queries given, over clusters.
+
+        Each counts the weight of its query.
+        """
+        query = self.query if query is None else query
+        values = values if self.weight is None else self.weight[query] * values
+        of = self.cluster[query]
         return np.bincount(of, values, minlength=self.n_clusters).astype(np.float64)
 
     def by_query(self, values: Floats | Flags) -> Floats:
@@ -132,6 +140,7 @@ class Case:
             starts=log.starts,
             cluster=cluster,
             n_clusters=n_clusters,
+            weight=ranking.query_weights,
         )
 
 

@@ -68,13 +68,17 @@ class _Bins:
         return np.asarray((self.n_in > 0) & (self.n_out > 0))
 
 
-def _bins(at: Ints, outcome: Floats, member: Flags, bins: int) -> _Bins:
+def _bins(
+    at: Ints, outcome: Floats, member: Flags, bins: int, weight: Floats | None = None
+) -> _Bins:
     # About a middle outcome, so that large ones do not cancel in the differences below.
     middle = float(np.median(outcome))
     counts, means = [], []
     for side in (member, ~member):
-        n = np.bincount(at[side], minlength=bins).astype(np.float64)
-        total = np.bincount(at[side], outcome[side] - middle, minlength=bins)
+        above = outcome[side] - middle
+        w = None if weight is None else weight[side]
+        n = np.bincount(at[side], w, minlength=bins).astype(np.float64)
+        total = np.bincount(at[side], above if w is None else w * above, minlength=bins)
         counts.append(n)
         means.append(middle + np.divide(total, n, out=np.full(bins, np.nan), where=n > 0))
     return _Bins(at, counts[0], counts[1], means[0], means[1])
@@ -86,8 +90,8 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     .. math:: \sum_b \frac{n_{gb}}{n_g} (\bar y_{gb} - \bar y_{\bar g b})
 
     over bins of equal counts of all rows. Bins without both are left out and counted; the weights
-    are shares of all rows of g. The interval is by the delta method over query sums, the bins
-    taken as given.
+    are shares of all rows of g; with weights of queries, rows count these. The interval is by the
+    delta method over query sums, the bins taken as given.
 
     Parameters
     ----------
@@ -103,8 +107,9 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     outcome = ranking.outcome
     bins = check_bins(bins)
     scores = ranking.score if case.scores is None else case.scores
-    table = _bins(score_bins(scores, bins), outcome, member, bins)
-    used, n_g = table.used, float(member.sum())
+    of_row = ranking.weight
+    table = _bins(score_bins(scores, bins), outcome, member, bins, of_row)
+    used, n_g = table.used, float((member if of_row is None else of_row[member]).sum())
     weight = np.where(used, table.n_in, 0.0) / n_g if n_g else np.zeros(bins)
     difference = np.where(used, table.mean_in - table.mean_out, 0.0)
     estimate = float(weight @ difference) if used.any() else float("nan")
@@ -112,8 +117,10 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     influence = np.zeros(n_clusters)
     if used.any():
         per_row = _influence(table, outcome, member, weight, estimate, n_g)
+        per_row = per_row if of_row is None else of_row * per_row
         influence = np.bincount(cluster, per_row, minlength=n_clusters).astype(np.float64)
-    weights = np.bincount(cluster[member], minlength=n_clusters).astype(np.float64)
+    inside_weight = None if of_row is None else of_row[member]
+    weights = np.bincount(cluster[member], inside_weight, minlength=n_clusters).astype(np.float64)
     found = from_influence(
         estimate,
         influence,

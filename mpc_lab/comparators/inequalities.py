@@ -70,7 +70,7 @@ def _test(case: Case, side: str, rank: int | None) -> _Inequality:
         wanted &= lists.position[upper] == rank
     upper = upper[wanted]
     sums = lists.by_cluster(y[upper] - y[upper + 1], lists.query[upper])
-    counts = np.bincount(lists.cluster, minlength=lists.n_clusters).astype(np.float64)
+    counts = lists.by_cluster(np.ones(lists.n_queries), np.arange(lists.n_queries))
     found = ratio(sums, counts, level=case.level)
     if not len(upper):
         found = Clustered(0.0, reason="no such neighbours")

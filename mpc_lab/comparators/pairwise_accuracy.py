@@ -30,9 +30,10 @@ def pairwise_accuracy(case: Case) -> list[Comparison]:
     Among pairs of one query with :math:`y_j > y_{j'}`, the share with :math:`s_j > s_{j'}`, score
     ties counted one half, where j is in the group; less the same where j is not. ``overall``: j'
     is any item; ``inter``: j' is on the other side; ``intra``: on the same side. Pairs of all
-    queries count alike. Counted by a tree over outcome ranks, O(n log n). The p-value takes the
-    spread about the accuracy of both sides together, which is theirs where nothing is wrong: a few
-    pairs that all are in order would otherwise seem to have hardly any spread.
+    queries count alike, or the weight of their query. Counted by a tree over outcome ranks,
+    O(n log n). The p-value takes the spread about the accuracy of both sides together, which is
+    theirs where nothing is wrong: a few pairs that all are in order would otherwise seem to have
+    hardly any spread.
 
     Parameters
     ----------
@@ -112,11 +113,12 @@ def pair_counts(log: Log, member: Flags) -> tuple[Floats, Floats]:
     Returns
     -------
     right, total : float64 array (unit, side of j, side of j')
-        Score ties count one half in `right`.
+        Score ties count one half in `right`, and a pair the weight of its query.
     """
     shape = (len(log.units) - 1, 2, 2)
     right, total = np.zeros(shape), np.zeros(shape)
-    _count(log.units, log.starts, log.score, log.outcome, member, right, total)
+    weight = log.weight if len(log.weight) else np.ones(len(log.starts) - 1)
+    _count(log.units, log.starts, log.score, log.outcome, member, weight, right, total)
     return right, total
 
 
@@ -127,6 +129,7 @@ def _count(
     score: Floats,
     outcome: Floats,
     member: Flags,
+    weight: Floats,
     right: Floats,
     total: Floats,
 ) -> None:
@@ -161,8 +164,8 @@ def _count(
                         side = 1 if member[start + r] else 0
                         k = rank[r] - 1
                         while k > 0:
-                            right[unit, side, 0] += 0.5 * tree[k, 0]
-                            right[unit, side, 1] += 0.5 * tree[k, 1]
+                            right[unit, side, 0] += 0.5 * weight[q] * tree[k, 0]
+                            right[unit, side, 1] += 0.5 * weight[q] * tree[k, 1]
                             k -= k & -k
                     if twice == 0:
                         for r in range(tie, end):
@@ -176,6 +179,6 @@ def _count(
                 side = 1 if member[start + r] else 0
                 k = rank[r] - 1
                 while k > 0:
-                    total[unit, side, 0] += tree[k, 0]
-                    total[unit, side, 1] += tree[k, 1]
+                    total[unit, side, 0] += weight[q] * tree[k, 0]
+                    total[unit, side, 1] += weight[q] * tree[k, 1]
                     k -= k & -k

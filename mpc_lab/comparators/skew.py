@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import rel_entr
@@ -140,6 +141,7 @@ def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:
     whole = (lists.by_query(member) / lists.by_query(np.ones(len(member))))[lists.query]
     divergence = rel_entr(top, whole) + rel_entr(1 - top, 1 - whole)
     each = lists.by_query(divergence * discount) / lists.by_query(discount)
-    mean = mean_over_queries(each, lists.cluster, lists.n_clusters, level=level)
+    how: dict[str, Any] = {"weight": lists.weight, "level": level}
+    mean = mean_over_queries(each, lists.cluster, lists.n_clusters, **how)
     made = comparison("ndkl", replace(mean, null=float("nan")), CONDITIONS)
     return replace(made, p_value=float("nan"))

@@ -117,7 +117,7 @@ def standardised_difference(
     scale = scale if scale > 0 else float("nan")
     before = float(inside.mean() - outside.mean()) / scale if both else float("nan")
     x = (values[row_i] - values[row_j]) / scale
-    center = float(x.mean()) if len(x) else float("nan")
+    center = codes.mean(x)
     # A constant covariate differs by NaN, which the inference below carries along.
     found = estimate_listed(x - center, center, codes, cluster=cluster, level=level)
     return Difference(

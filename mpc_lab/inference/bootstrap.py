@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from mpc_lab.errors import MpcError, check_whole
 from mpc_lab.inference.estimates import effective_clusters, enough_clusters, significance
-from mpc_lab.pairing.places import combine_cells
+from mpc_lab.pairing.places import FEWEST, combine_cells
 from mpc_lab.vocabulary import Floats, Ints
 
 FEWEST_DRAWS = 19
@@ -98,11 +98,11 @@ def bootstrap(
 def bootstrap_sides(
     weight: csr_array,
     total: csr_array,
+    number: csr_array,
     *,
     draws: int,
     level: float = 0.95,
     seed: int = 0,
-    fewest: float = 0.0,
 ) -> Bootstrap:
     """Resample clusters and recompute an estimate that is the mean of two sides.
 
@@ -114,20 +114,20 @@ def bootstrap_sides(
     weight, total : sparse array (cluster, part)
         Weight c and sum D of d of each query (or unit) on either side, inside cells of places
         where there are any: the cells below, then the cells above.
+    number : sparse array (cluster, part)
+        How many pairs these are, where a side of a cell must have 2 to count; else no columns.
     draws, level, seed
         As of :func:`bootstrap`.
-    fewest : float
-        What a side of a cell must weigh to count.
     """
     check_whole("draws", draws, at_least=FEWEST_DRAWS, at_most=MOST_DRAWS)
     a, clusters = significance(level), weight.shape[0]
     everyone = np.ones(clusters)
-    theta, std_error = _of_draw(weight, total, everyone, fewest)
+    theta, std_error = _of_draw(weight, total, number, everyone)
     some = np.count_nonzero(np.diff(weight.indptr)) > 1
     shift, ratio = np.full((draws, 1), np.nan), np.full((draws, 1), np.nan)
     drawn = (row for block in _weights(clusters, draws, seed) for row in block)
     for k, times in enumerate(drawn if some and np.isfinite(theta) else ()):
-        found, spread = _of_draw(weight, total, times, fewest)
+        found, spread = _of_draw(weight, total, number, times)
         shift[k] = found - theta
         ratio[k] = (found - theta) / spread
     low, high = _quantiles(shift, a)
@@ -138,11 +138,15 @@ def bootstrap_sides(
 
 
 def _of_draw(
-    weight: csr_array, total: csr_array, times: Floats, fewest: float
+    weight: csr_array, total: csr_array, number: csr_array, times: Floats
 ) -> tuple[float, float]:
     """Return the estimate and its standard error where each cluster is taken so many times."""
     c, d = times @ weight, times @ total
-    found = combine_cells(c.reshape(2, -1), d.reshape(2, -1), fewest)
+    by_side = (c.reshape(2, -1), d.reshape(2, -1))
+    if number.shape[1]:
+        found = combine_cells(*by_side, FEWEST, (times @ number).reshape(2, -1))
+    else:
+        found = combine_cells(*by_side, 0.0)
     share = np.concatenate([found.share, found.share])
     per_weight = 0.5 * share / np.where(share > 0, c, 1.0)
     each = total @ per_weight - weight @ (per_weight * found.means.ravel())

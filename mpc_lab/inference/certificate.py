@@ -81,6 +81,7 @@ def certify(
     item_i: Ints | None = None,
     item_j: Ints | None = None,
     owner: str = ITEM,
+    weight: Floats | None = None,
     cluster: str = "query",
     level: float = 0.95,
     seed: int = 0,
@@ -108,6 +109,8 @@ def certify(
         Items, or producers, for ``cluster="item"``, ``"producer"`` and ``"union"``.
     owner : {"item", "producer"}
         Which of the two.
+    weight : array (pair,), optional
+        The weight of each pair's query.
     cluster : {"naive", "query", "item", "union"}
     level : float
         Probability that the band covers all bins.
@@ -134,31 +137,34 @@ def certify(
     """
     order = np.argsort(distance, kind="stable")
     distance, d, query = distance[order], d[order], query[order]
-    ends = bin_ends(distance, query)
+    ends = bin_ends(distance, query, None if weight is None else weight[order])
     if (item_i is None) != (item_j is None):
         raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
     item_i, item_j = (None if item is None else item[order] for item in (item_i, item_j))
-    codes = pair_codes(query, item_i, item_j, owner)
+    weight = None if weight is None else weight[order]
+    codes = pair_codes(query, item_i, item_j, owner, weight=weight)
     edges = np.concatenate([[0.0], distance[ends - 1]])
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    counts, sums = _tables(d, query, ends)
+    counts, sums = _tables(d, query, ends, weight)
+    pairs, _ = _tables(d, query, ends)
 
-    def curve(first: Ints, counts: Floats, sums: Floats) -> Curve:
+    def curve(first: Ints, pairs: Floats, counts: Floats, sums: Floats) -> Curve:
         cells = [
             _estimate(d[a:b], codes.take(slice(a, b)), cluster, level)
             for a, b in zip(first, ends, strict=True)
         ]
-        return _curve(cells, counts, sums, level=level, seed=seed)
+        return _curve(cells, pairs, counts, sums, level=level, seed=seed)
 
-    bins = curve(starts, counts, sums)
-    cumulative = curve(np.zeros_like(ends), counts.cumsum(axis=1), sums.cumsum(axis=1))
+    tables = (pairs, counts, sums)
+    bins = curve(starts, *tables)
+    cumulative = curve(np.zeros_like(ends), *(table.cumsum(axis=1) for table in tables))
     if len(ends) < FEWEST_BINS:
         bins = replace(bins, above=np.zeros_like(bins.above))
     alpha, epsilon = (float(edges[int(part.above.sum())]) for part in (bins, cumulative))
     return Certified(alpha, edges, bins, cumulative, epsilon, level)
 
 
-def bin_ends(distance: Floats, query: Ints) -> Ints:
+def bin_ends(distance: Floats, query: Ints, weight: Floats | None = None) -> Ints:
     """Return where bins of equal numbers of pairs end, as places in the ascending distances.
 
     As many bins as give each at least 30 effective queries, at most 10; none where all pairs
@@ -169,22 +175,26 @@ def bin_ends(distance: Floats, query: Ints) -> Ints:
         if len(distance) < bins:
             continue
         ends = np.unique(np.searchsorted(distance, distance[rank - 1], side="right"))
-        counts, _ = _tables(distance, query, ends)
+        counts, _ = _tables(distance, query, ends, weight)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
             return np.asarray(ends, dtype=np.int64)
     return np.empty(0, dtype=np.int64)
 
 
-def _tables(d: Floats, query: Ints, ends: Ints) -> tuple[Floats, Floats]:
-    """Return pairs and sums of d of each query in each bin, as tables (query, bin)."""
+def _tables(
+    d: Floats, query: Ints, ends: Ints, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return what pairs count and sums of d of each query in each bin, as tables (query, bin)."""
     bins, queries = len(ends), int(query.max(initial=-1)) + 1
     place = np.repeat(np.arange(bins), np.diff(ends, prepend=0))
     key = query[: len(place)] * bins + place
     shape = (queries, bins)
     size = queries * bins
-    counts = np.bincount(key, minlength=size).astype(np.float64)
-    sums = np.bincount(key, d[: len(place)], minlength=size).astype(np.float64)
+    w = None if weight is None else weight[: len(place)]
+    values = d[: len(place)] if w is None else w * d[: len(place)]
+    counts = np.bincount(key, w, minlength=size).astype(np.float64)
+    sums = np.bincount(key, values, minlength=size).astype(np.float64)
     return counts.reshape(shape), sums.reshape(shape)
 
 
@@ -194,7 +204,13 @@ def _estimate(d: Floats, codes: PairCodes, cluster: str, level: float) -> Estima
 
 
 def _curve(
-    cells: list[Estimates], counts: Floats, sums: Floats, *, level: float, seed: int
+    cells: list[Estimates],
+    pairs: Floats,
+    counts: Floats,
+    sums: Floats,
+    *,
+    level: float,
+    seed: int,
 ) -> Curve:
     estimate, std_error, dof, effective = (
         np.array([float(getattr(cell, name)) for cell in cells])
@@ -207,8 +223,8 @@ def _curve(
         std_error=std_error,
         dof=dof,
         n_effective=effective,
-        n_pairs=counts.sum(axis=0).astype(np.int64),
-        n_queries=(counts > 0).sum(axis=0).astype(np.int64),
+        n_pairs=pairs.sum(axis=0).astype(np.int64),
+        n_queries=(pairs > 0).sum(axis=0).astype(np.int64),
         band_low=band.low,
         band_high=band.high,
         above=np.logical_and.accumulate(band.low > 0),

@@ -65,10 +65,13 @@ class PairCodes:
         The query, or unit, of each pair.
     items : ItemCodes or None
         None where items are not known.
+    weight : float64 array (pair,), optional
+        What each pair counts; by default 1.
     """
 
     query: Ints
     items: ItemCodes | None = None
+    weight: Floats | None = None
 
     @property
     def pairs(self) -> int:
@@ -83,16 +86,31 @@ class PairCodes:
     @property
     def effective_queries(self) -> float:
         """(Σc)²/Σc² over the pair counts c of queries; NaN without pairs."""
-        return float(effective_clusters(np.array(self.pairs), _squared_counts(self.query)))
+        return self.effective(self.counts)[0]
+
+    @property
+    def counts(self) -> Floats:
+        """What each pair counts, times a number that makes the mean 1."""
+        if self.weight is None or not len(self.weight):
+            return np.ones(self.pairs)
+        return np.asarray(self.weight * (self.pairs / self.weight.sum()))
+
+    def mean(self, values: Floats) -> float:
+        """Return the mean of one number a pair; NaN without pairs."""
+        if not len(values):
+            return _NAN
+        if self.weight is None:
+            return float(values.mean())
+        return float(dot(self.counts, values)) / self.pairs
 
     @property
     def effective_items(self) -> tuple[float, float]:
         """The same over the items of the group and over the other items; NaN without items."""
         if self.items is None:
             return float("nan"), float("nan")
-        count = np.array(self.pairs)
-        inside, outside = (_squared_counts(c) for c in (self.items.inside, self.items.outside))
-        return float(effective_clusters(count, inside)), float(effective_clusters(count, outside))
+        sides, count = (self.items.inside, self.items.outside), self.counts
+        inside, outside = (effective(totals(side, count)) for side in sides)
+        return inside, outside
 
     @property
     def shares_items(self) -> bool:
@@ -105,14 +123,15 @@ class PairCodes:
 
     def take(self, chosen: Flags | Ints | slice) -> PairCodes:
         """Return the codes of some of the pairs."""
+        weight = None if self.weight is None else self.weight[chosen]
         if self.items is None:
-            return PairCodes(self.query[chosen])
+            return PairCodes(self.query[chosen], None, weight)
         parts: dict[str, Any] = {
             field.name: getattr(self.items, field.name)[chosen]
             for field in fields(ItemCodes)
             if field.name != "owner"
         }
-        return PairCodes(self.query[chosen], replace(self.items, **parts))
+        return PairCodes(self.query[chosen], replace(self.items, **parts), weight)
 
     def exchanged(self, swap: Flags) -> PairCodes:
         """Return the codes with the two sides of the pairs in `swap` exchanged."""
@@ -129,6 +148,7 @@ class PairCodes:
                 inside_query=np.where(swap, jq, iq),
                 outside_query=np.where(swap, iq, jq),
             ),
+            self.weight,
         )
 
     def clusters(self) -> dict[str, tuple[Ints, ...]]:
@@ -183,6 +203,8 @@ def pair_codes(
     item_i: Ints | None = None,
     item_j: Ints | None = None,
     owner: str = ITEM,
+    *,
+    weight: Floats | None = None,
 ) -> PairCodes:
     """Find what listed pairs share.
 
@@ -194,12 +216,14 @@ def pair_codes(
         Its item of the group and its other item, or their producers; both or neither.
     owner : {"item", "producer"}
         Which of the two.
+    weight : array (pair,), optional
+        What it counts; by default 1.
     """
     query = np.asarray(query, dtype=np.int64)
     if (item_i is None) != (item_j is None):
         raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
     if item_i is None or item_j is None:
-        return PairCodes(query)
+        return PairCodes(query, None, weight)
     i, j = (np.asarray(item, dtype=np.int64) for item in (item_i, item_j))
     if not len(query) == len(i) == len(j):
         raise MpcError(
@@ -214,13 +238,22 @@ def pair_codes(
     return PairCodes(
         query,
         ItemCodes(i, j, dyad, twice[: len(i)], twice[len(i) :], dyad_query, owner),
+        weight,
     )
 
 
 def estimate_listed(
-    u: Floats, center: float, codes: PairCodes, *, cluster: str, level: float = 0.95
+    u: Floats,
+    center: float,
+    codes: PairCodes,
+    *,
+    cluster: str,
+    level: float = 0.95,
+    weighted: bool = False,
 ) -> Estimates:
     """Return center + mean(u) with its inference, by the rules of `mpc_lab.inference.estimates`.
+
+    Pairs count what `codes` says.
 
     Parameters
     ----------
@@ -232,6 +265,9 @@ def estimate_listed(
         What the pairs share.
     cluster : {"naive", "query", "item", "union"}
     level : float
+    weighted : bool
+        Whether `u` holds what pairs add to the error of an estimate, so that their weights are in
+        it already.
 
     Returns
     -------
@@ -240,19 +276,34 @@ def estimate_listed(
     """
     pairs = np.array(codes.pairs)
     items = codes.items
+    by = codes.sums(u)
+    if codes.weight is not None:
+        by = _weighted_sums(u if weighted else codes.counts * u, codes, alone=weighted)
     return estimate(
         pairs,
         center,
-        codes.sums(u),
+        by,
         clusters=np.array(codes.queries),
         cluster=cluster,
         level=level,
-        item_effective=None
-        if items is None
-        else effective_items(pairs, _squared_counts(items.inside), _squared_counts(items.outside)),
+        item_effective=None if items is None else np.array(min(codes.effective_items)),
         shared_items=codes.shares_items,
         owner=codes.owner,
     )
+
+
+def _weighted_sums(u: Floats, codes: PairCodes, *, alone: bool) -> dict[str, Quadratic]:
+    """Return the sums of pairs that do not count alike, u having their weights in it.
+
+    In ``"naive"``, Σc·u is read as Σu: it has a count for each pair and the right sum of squares.
+    """
+    count = codes.counts
+    by = codes.sums(u, count)
+    mean = float(u.sum()) / max(codes.pairs, 1)
+    residual = u - mean * (1.0 if alone else count)
+    n = np.array(float(len(u)))
+    by["naive"] = Quadratic(n, u.sum(), dot(residual, residual) + n * mean**2)
+    return by
 
 
 def dot(one: Floats, other: Floats) -> Floats:
@@ -275,11 +326,6 @@ def _quadratic(u: Floats, *codes: Ints, weight: Floats | None = None) -> Quadrat
 def totals(code: Ints, values: Floats) -> Floats:
     """Return the sum of the values of each cluster."""
     return np.asarray(np.bincount(code, values), dtype=np.float64)
-
-
-def _squared_counts(code: Ints) -> Floats:
-    count = np.bincount(code).astype(np.float64)
-    return dot(count, count)
 
 
 def _distinct(code: Ints) -> int:
@@ -419,6 +465,7 @@ def mean_over_queries(
     n_clusters: int,
     *,
     kept: Flags | None = None,
+    weight: Floats | None = None,
     level: float = 0.95,
 ) -> Clustered:
     """Return the mean of one number a query; queries of one cluster may go together.
@@ -431,11 +478,15 @@ def mean_over_queries(
     n_clusters : int
     kept : array of bool (query,), optional
         The queries that have a value.
+    weight : float64 array (query,), optional
+        How much each query counts; by default 1.
     level : float
     """
     if kept is not None:
         values, cluster = values[kept], cluster[kept]
-    counts = np.bincount(cluster, minlength=n_clusters).astype(np.float64)
+        weight = None if weight is None else weight[kept]
+    values = values if weight is None else weight * values
+    counts = np.bincount(cluster, weight, minlength=n_clusters).astype(np.float64)
     sums = np.bincount(cluster, values, minlength=n_clusters).astype(np.float64)
     return ratio(sums, counts, level=level)
 
@@ -484,15 +535,18 @@ class _Table:
         return np.asarray((table.T @ table).toarray())
 
 
-def _table(cell: Ints, u: Floats, codes: tuple[Ints, ...], n_cells: int) -> _Table:
-    """Add up u; an entry is in one cluster for each array of codes."""
+def _table(
+    cell: Ints, u: Floats, codes: tuple[Ints, ...], n_cells: int, weight: Floats | None = None
+) -> _Table:
+    """Add up u; an entry is in one cluster for each array of codes, and counts its weight."""
     every, u = np.concatenate(codes), np.tile(u, len(codes))
+    counted = np.ones(len(u)) if weight is None else np.tile(weight, len(codes))
     of = every * n_cells + np.tile(cell, len(codes))
     if every.min(initial=0) < 0:
-        of, u = of[every >= 0], u[every >= 0]
+        of, u, counted = of[every >= 0], u[every >= 0], counted[every >= 0]
     key, at = np.unique(of, return_inverse=True)
     dense = np.unique(key // n_cells, return_inverse=True)[1]
-    count, total = np.bincount(at, minlength=len(key)), np.bincount(at, u)
+    count, total = np.bincount(at, counted, minlength=len(key)), np.bincount(at, u)
     return _Table(dense, key % n_cells, count.astype(np.float64), total.astype(np.float64), n_cells)
 
 
@@ -556,13 +610,20 @@ def cell_means(
     cluster : {"naive", "query", "item", "union"}
     level : float
     """
-    codes = codes if VARIANCES[cluster].needs_items else PairCodes(codes.query)
+    needed = VARIANCES[cluster].needs_items
+    codes = codes if needed else PairCodes(codes.query, None, codes.weight)
     n = _add(cell, None, n_cells)
     known = np.where(n > 0, n, np.nan)
+    weight = None
+    if codes.weight is not None:
+        # In each cell the mean is 1, so that counts of entries stay what sums are divided by.
+        of_cell = np.bincount(cell, codes.weight, minlength=n_cells)
+        weight = codes.weight * (n / np.where(n > 0, of_cell, 1.0))[cell]
     middle = float(np.median(values)) if len(values) else 0.0
-    mean = middle + np.bincount(cell, values - middle, minlength=n_cells) / known
-    u = values - mean[cell]
-    tables = {kind: _table(cell, u, of, n_cells) for kind, of in codes.clusters().items()}
+    apart = values - middle if weight is None else weight * (values - middle)
+    mean = middle + np.bincount(cell, apart, minlength=n_cells) / known
+    u = values - mean[cell] if weight is None else weight * (values - mean[cell])
+    tables = {kind: _table(cell, u, of, n_cells, weight) for kind, of in codes.clusters().items()}
     by = {"naive": Quadratic(n, _add(cell, u, n_cells), _add(cell, u**2, n_cells))}
     by |= {kind: table.quadratic() for kind, table in tables.items()}
     return CellMeans(
@@ -573,9 +634,9 @@ def cell_means(
             clusters=np.bincount(tables["query"].cell, minlength=n_cells).astype(np.int64),
             cluster=cluster,
             level=level,
-            item_effective=_effective_items_by_cell(cell, codes, n),
+            item_effective=_effective_items_by_cell(cell, codes, n, weight),
             # An item in two queries makes the square of its whole sum larger than of its parts.
-            shared_items=by["item"].cc > by["item_query"].cc if "item" in by else False,
+            shared_items=_larger(by["item"].cc, by["item_query"].cc) if "item" in by else False,
             owner=codes.owner,
         ),
         counts=n.astype(np.int64),
@@ -584,10 +645,19 @@ def cell_means(
     )
 
 
-def _effective_items_by_cell(cell: Ints, codes: PairCodes, n: Floats) -> Floats | None:
+def _larger(whole: Floats, parts: Floats) -> Flags:
+    """Whether a sum of squares is larger by more than rounding."""
+    return np.asarray(whole * (1 - _ROUNDING) > parts)
+
+
+def _effective_items_by_cell(
+    cell: Ints, codes: PairCodes, n: Floats, weight: Floats | None
+) -> Floats | None:
     if codes.items is None:
         return None
     nothing = np.zeros(len(cell))
     sides = (codes.items.inside, codes.items.outside)
-    inside, outside = (_table(cell, nothing, (side,), len(n)).quadratic().cc for side in sides)
+    inside, outside = (
+        _table(cell, nothing, (side,), len(n), weight).quadratic().cc for side in sides
+    )
     return effective_items(n.astype(np.int64), inside, outside)

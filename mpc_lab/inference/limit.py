@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_number
 from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
+from mpc_lab.pairing.weighting import ListedWeights
 from mpc_lab.vocabulary import ITEM, NOT_ESTIMABLE, Floats, Ints
 
 
@@ -278,6 +279,7 @@ def limit(
     item_i: Ints | None = None,
     item_j: Ints | None = None,
     owner: str = ITEM,
+    weights: ListedWeights | None = None,
     cluster: str = "query",
     level: float = 0.95,
 ) -> Limit:
@@ -308,6 +310,8 @@ def limit(
         Items, or producers, for ``cluster="item"``, ``"producer"`` and ``"union"``.
     owner : {"item", "producer"}
         Which of the two.
+    weights : ListedWeights, optional
+        What pairs count, besides w; a query has the pairs with Δ < h.
     cluster : {"naive", "query", "item", "union"}
     level : float
         Confidence level.
@@ -337,17 +341,23 @@ def limit(
     n_near = max(int(np.searchsorted(distance, bandwidth, side="left")), n_ties)
     near = order[:n_near]
     item_i, item_j = (None if item is None else item[near] for item in (item_i, item_j))
-    codes = pair_codes(query[near], item_i, item_j, owner)
+    weights = None if weights is None else weights.take(near)
+    count = None if weights is None else weights.of_pairs
+    codes = pair_codes(query[near], item_i, item_j, owner, weight=count)
     distance, d = distance[:n_near], d[:n_near]
     weight = 1 - distance / bandwidth if bandwidth > 0 else np.ones(n_near)
-    tie_weight = n_ties / float(weight.sum()) if n_near else float("nan")
+    weight = weight if count is None else weight * count
+    tie_weight = float(weight[:n_ties].sum() / weight.sum()) if n_near else float("nan")
+    ties = codes.take(slice(n_ties))
+    if weights is not None:
+        ties = replace(ties, weight=weights.take(slice(n_ties)).of_pairs)
     why = why_ties(distinct(distance), tie_weight)
     found = None if why else _quadratic(distance, d, weight, codes, cluster, level)
     method = LOCAL_QUADRATIC
     if found is None:
         why = why or "the distances are too alike for a curve"
         method, n_near = MEAN_OVER_TIES, n_ties
-        found = _mean(d[:n_ties], codes.take(slice(n_ties)), cluster, level)
+        found = _mean(d[:n_ties], ties, cluster, level)
     if not found.estimable:
         method = NOT_ESTIMABLE
         why = f"{why}; {found.reason}" if why else str(found.reason)
@@ -359,7 +369,7 @@ def limit(
         p_value=float(found.p_value),
         bandwidth=float(bandwidth),
         tie_share=n_ties / len(distance) if len(distance) else float("nan"),
-        tie_mean=float(d[:n_ties].mean()) if n_ties else float("nan"),
+        tie_mean=ties.mean(d[:n_ties]),
         tie_weight=tie_weight,
         n_pairs=n_near,
         n_ties=n_ties,
@@ -403,7 +413,8 @@ def _quadratic(
     if cluster == "query":
         # The rest of statsmodels' correction, Q/(Q − 1), comes with the estimate.
         z *= np.sqrt((n - 1) / (n - 3))
-    return estimate_listed(z, float(fit.coefficients[0]), codes, cluster=cluster, level=level)
+    value = float(fit.coefficients[0])
+    return estimate_listed(z, value, codes, cluster=cluster, level=level, weighted=True)
 
 
 def _mean(d: Floats, codes: PairCodes, cluster: str, level: float) -> Estimates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import significance, two_sided_p
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.pairs import close_rows, shuffle_within
+from mpc_lab.pairing.weighting import ListedWeights
 from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints
 
 STRATA = 5
@@ -133,23 +134,30 @@ def placebo(
     clusters = item if owner is None else owner
     one, other = (None if clusters is None else clusters[rows] for rows in (lower, upper))
     codes = pair_codes(query[lower], one, other, ITEM if owner is None else PRODUCER)
-    d = log.contrast(lower, upper)
+    d, weights = log.contrast(lower, upper), log.weights_of(lower)
     rng = np.random.default_rng(seed)
     dealer = _dealer(log, member, item)
-    expected = dealer.expected(d, lower, upper)
 
     def estimate_for(member: Flags) -> tuple[float, float, float]:
         below = member[lower]
         cross = below != member[upper]
-        return _both_orders(d, below, cross, expected, codes, cluster)
+        return _both_orders(d, below, cross, codes, weights, cluster)
 
-    observed, statistic, _ = estimate_for(member)
+    observed, std_error, _ = estimate_for(member)
     found = []
     for _ in range(permutations):
         found.append(estimate_for(dealer.deal(rng)))
         if done is not None:
             done()
-    estimate, t, p_value = np.array(found).T
+    estimate, spread, dofs = np.array(found).T
+    expected = dealer.expected(d, lower, upper, None if weights is None else weights.weight)
+    if weights is not None and weights.by_query and dealer.by == BY_ITEM:
+        # What a pair counts depends on the labels: the mean of the draws has to do.
+        known = estimate[np.isfinite(estimate)]
+        expected = float(known.mean()) if len(known) else 0.0
+    statistic = abs(observed - expected) / std_error
+    t = np.abs(estimate - expected) / spread
+    p_value = two_sided_p(t, dofs)
     rejected, n_estimable = _count_up_to(p_value, significance(level))
     low, high = _wilson(rejected, n_estimable)
     return Placebo(
@@ -177,7 +185,7 @@ class _ByRow:
     def deal(self, rng: np.random.Generator) -> Flags:
         return shuffle_within(self.starts, self.member, rng)
 
-    def expected(self, d: Floats, lower: Ints, upper: Ints) -> float:
+    def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
         # Every row of a query is as likely to be a member as any other.
         return 0.0
 
@@ -198,7 +206,7 @@ class _ByItem:
         dealt = shuffle_strata(self.stratum, self.label, rng)
         return np.asarray(dealt[self.place[self.item]])
 
-    def expected(self, d: Floats, lower: Ints, upper: Ints) -> float:
+    def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
         size = np.bincount(self.stratum)
         share = np.bincount(self.stratum, self.label) / size
         of_row = self.stratum[self.place[self.item]]
@@ -206,6 +214,8 @@ class _ByItem:
         apart = share[one] * (1 - share[other]) + share[other] * (1 - share[one])
         # Of two different items of a stratum, one member makes the other less likely to be one.
         drawn = np.where(one == other, size[one] / np.maximum(size[one] - 1, 1), 1.0)
+        if weight is not None:
+            d, drawn = weight * d, weight * drawn
         pairs = float((apart * drawn).sum())
         return float(d @ (share[one] - share[other])) / pairs if pairs else 0.0
 
@@ -266,22 +276,28 @@ def shuffle_strata(stratum: Ints, label: Flags, rng: np.random.Generator) -> Fla
 
 
 def _both_orders(
-    d: Floats, below: Flags, cross: Flags, expected: float, codes: PairCodes, cluster: str
+    d: Floats,
+    below: Flags,
+    cross: Flags,
+    codes: PairCodes,
+    weights: ListedWeights | None,
+    cluster: str,
 ) -> tuple[float, float, float]:
     """Estimate from the pairs with one member, which is on the side of the group.
 
-    Returns the estimate, and |t| and the p-value of its distance from what is expected.
+    Returns the estimate, its standard error and degrees of freedom.
     """
     chosen = np.flatnonzero(cross)
     if not len(chosen):
         return (float("nan"),) * 3
     lower_inside = below[chosen]
     signed = np.where(lower_inside, d[chosen], -d[chosen])
-    center = float(signed.mean())
     pairs = codes.take(chosen).exchanged(~lower_inside)
+    if weights is not None:
+        pairs = replace(pairs, weight=weights.take(chosen).of_pairs)
+    center = pairs.mean(signed)
     found = estimate_listed(signed - center, center, pairs, cluster=cluster)
-    statistic = abs(center - expected) / float(found.std_error)
-    return center, statistic, float(two_sided_p(np.asarray(statistic), found.dof))
+    return center, float(found.std_error), float(found.dof)
 
 
 def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:

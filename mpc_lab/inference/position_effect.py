@@ -59,7 +59,7 @@ def position_sensitivity(pairs: PairTable, *, cluster: str = "query") -> Sensiti
     """
     lower_is_inside = pairs.position > pairs.other_position
     lower = np.where(lower_is_inside, pairs.outcome, -pairs.other_outcome)
-    mean, slope = (float(x.mean()) if len(x) else float("nan") for x in (pairs.d, lower))
+    mean, slope = (pairs.codes.mean(x) for x in (pairs.d, lower))
     d, x = pairs.d - mean, lower - slope
     base = estimate_listed(d, mean, pairs.codes, cluster=cluster)
     if not base.estimable:

@@ -11,7 +11,7 @@ from mpc_lab.inference.estimates import FEWEST_CLUSTERS, effective_clusters, eno
 from mpc_lab.vocabulary import Floats, Ints
 
 
-def fit(d: Floats, query_codes: Ints) -> Any:
+def fit(d: Floats, query_codes: Ints, weight: Floats | None = None) -> Any:
     """Regress the outcome differences of a cell on a constant, clustered by query.
 
     d_p = MPC + u_p. The standard error equals that of ``cluster="query"``; the interval does
@@ -24,6 +24,8 @@ def fit(d: Floats, query_codes: Ints) -> Any:
         Outcome differences, one for each pair.
     query_codes : array of int64
         The query (or unit) of each pair.
+    weight : array, optional
+        What each pair counts; by default 1.
 
     Returns
     -------
@@ -36,17 +38,19 @@ def fit(d: Floats, query_codes: Ints) -> Any:
     >>> result.model.exog_names
     ['MPC']
     """
-    _check(d, query_codes)
+    _check(d, query_codes, weight)
     import pandas as pd
     import statsmodels.api as sm
 
     outcome = pd.Series(np.asarray(d, dtype=np.float64), name="d")
     constant = pd.DataFrame({"MPC": np.ones(len(outcome))})
     groups = np.asarray(query_codes)
-    return sm.OLS(outcome, constant).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    alike = weight is None or np.ptp(weight) == 0
+    model = sm.OLS(outcome, constant) if alike else sm.WLS(outcome, constant, weights=weight)
+    return model.fit(cov_type="cluster", cov_kwds={"groups": groups})
 
 
-def fit_sides(d: Floats, direction: Floats, query_codes: Ints) -> Any:
+def fit_sides(d: Floats, direction: Floats, query_codes: Ints, weight: Floats | None = None) -> Any:
     """Regress the outcome differences of a cell of two sides on a constant and the side.
 
     d_p = MPC ± place + u_p, + where the item of the group is the upper one; a tied pair is in
@@ -60,6 +64,8 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints) -> Any:
         Above 0 where the item of the group is the lower one, below 0 where it is the upper one.
     query_codes : array of int64
         The query (or unit) of each pair.
+    weight : array, optional
+        What each pair counts; by default 1.
 
     Examples
     --------
@@ -69,7 +75,7 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints) -> Any:
     >>> result.model.exog_names, round(float(result.params["MPC"]), 3)
     (['MPC', 'place'], 1.0)
     """
-    _check(d, query_codes)
+    _check(d, query_codes, weight)
     import pandas as pd
     import statsmodels.api as sm
 
@@ -85,15 +91,17 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints) -> Any:
     outcome = pd.Series(np.asarray(d, dtype=np.float64)[row], name="d")
     columns = pd.DataFrame({"MPC": np.ones(len(row)), "place": above})
     weights = np.where(np.asarray(direction)[row] == 0, 0.5, 1.0)
+    weights = weights if weight is None else weights * weight[row]
     groups = np.asarray(query_codes)[row]
     model = sm.WLS(outcome, columns, weights=weights)
     return model.fit(cov_type="cluster", cov_kwds={"groups": groups})
 
 
-def _check(d: Floats, query_codes: Ints) -> None:
+def _check(d: Floats, query_codes: Ints, weight: Floats | None) -> None:
     """Refuse pairs that no regression can be made of."""
-    counts = np.unique(query_codes, return_counts=True)[1].astype(np.float64)
-    effective = effective_clusters(np.asarray(len(d)), np.asarray(counts @ counts))
+    at = np.unique(query_codes, return_inverse=True)[1]
+    counts = np.bincount(at, weight).astype(np.float64)
+    effective = effective_clusters(np.asarray(counts.sum()), np.asarray(counts @ counts))
     if not enough_clusters(effective):
         raise MpcError(
             f"A clustered regression needs pairs from at least {FEWEST_CLUSTERS} effective "

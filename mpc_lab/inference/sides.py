@@ -6,7 +6,7 @@ sides are compared inside cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from mpc_lab.inference.limit import (
 from mpc_lab.inference.parts import NEVER_TURNED, join_parts
 from mpc_lab.pairing.moments import ABOVE, BELOW
 from mpc_lab.pairing.places import FEWEST, N_CELLS, combine_cells, parts_of
+from mpc_lab.pairing.weighting import ListedWeights
 from mpc_lab.vocabulary import NOT_ESTIMABLE, Flags, Floats, Ints
 
 
@@ -41,6 +42,8 @@ class SidedPairs:
         Its cell of places; 0 where there are no positions.
     n_cells : int
     codes : PairCodes
+    counts : ListedWeights, optional
+        What pairs count besides.
     """
 
     distance: Floats
@@ -49,6 +52,12 @@ class SidedPairs:
     cell: Ints
     n_cells: int
     codes: PairCodes
+    counts: ListedWeights | None = None
+
+    @property
+    def weighted(self) -> Floats:
+        """What a pair counts on either side, with the weight of its query."""
+        return self.weight if self.counts is None else self.weight * self.counts.of_pairs
 
     def take(self, chosen: Flags) -> SidedPairs:
         """Return some of the pairs."""
@@ -59,6 +68,7 @@ class SidedPairs:
             self.cell[chosen],
             self.n_cells,
             self.codes.take(chosen),
+            None if self.counts is None else self.counts.take(chosen),
         )
 
     def shares(self, weight: Floats) -> Floats:
@@ -150,7 +160,7 @@ def intercepts(
         scale = np.sqrt((n - 1) / (n - degree - 1)) if correct and n > degree + 1 else 1.0
         values[side] = fit.coefficients[0]
         each[side, here] = fit.loadings * fit.residuals * scale
-    counts = np.where(weight > 0, pairs.weight, 0.0)
+    counts = np.where(weight > 0, pairs.weighted, 0.0)
     half = 0.5 * each
     options: dict[str, Any] = {"cluster": cluster, "level": level}
     difference = 0.5 * float(values[ABOVE] - values[BELOW])
@@ -173,6 +183,7 @@ def limit_of_sides(
     """
     near = pairs.take((pairs.distance < bandwidth) | (pairs.distance == 0))
     kernel = 1 - near.distance / bandwidth if bandwidth > 0 else np.ones(len(near.d))
+    kernel = kernel if near.counts is None else kernel * near.counts.of_pairs
     weight = near.shares((near.weight > 0) * kernel)
     tied = near.distance == 0
     both = (weight > 0).any(axis=1).all() if weight.size else False
@@ -190,7 +201,7 @@ def limit_of_sides(
     else:
         why = why or "the distances are too alike for a curve"
         used, method = near.take(tied), MEAN_OVER_TIES
-        weight = used.shares(used.weight)
+        weight = used.shares(used.weighted)
         if weight.size and (weight > 0).any(axis=1).all():
             found = intercepts(used, weight, degree=0, **options)
     if found is None or not found.mean.estimable:
@@ -201,12 +212,14 @@ def limit_of_sides(
         for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value", "dof", "n_effective")
     }
     n_ties = int(tied.sum())
+    ties = near.take(tied)
+    of_ties = None if ties.counts is None else ties.counts.of_pairs
     limit = Limit(
         **values,
         bandwidth=float(bandwidth),
         tie_share=n_ties / len(near.d) if len(near.d) else float("nan"),
-        tie_mean=float(near.d[tied].mean()) if n_ties else float("nan"),
-        tie_weight=n_ties / float(kernel.sum()) if len(near.d) else float("nan"),
+        tie_mean=replace(ties.codes, weight=of_ties).mean(ties.d),
+        tie_weight=float(kernel[tied].sum() / kernel.sum()) if len(near.d) else float("nan"),
         n_pairs=len(used.d),
         n_ties=n_ties,
         variance_from=str(found.mean.variance_from) if found is not None else "",

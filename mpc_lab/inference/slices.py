@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import fdtrc
@@ -18,7 +18,7 @@ from mpc_lab.inference.clustered import (
 )
 from mpc_lab.inference.estimates import Estimates
 from mpc_lab.pairing.pairs import list_pairs
-from mpc_lab.pairing.terms import AS_LOGGED, Terms
+from mpc_lab.pairing.terms import AS_LOGGED, PAIRS, Terms
 from mpc_lab.vocabulary import MODES, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -106,10 +106,19 @@ def pair_table(
         outcome=ranking.outcome[i],
         other_outcome=ranking.outcome[j],
         query=ranking.query_code[i],
-        codes=pair_codes(cluster[i])
-        if owner is None
-        else pair_codes(cluster[i], owner[i], owner[j], ranking.owner),
+        codes=pair_codes(
+            cluster[i],
+            None if owner is None else owner[i],
+            None if owner is None else owner[j],
+            ranking.owner,
+            weight=listed["weight"] if _has_weights(ranking, terms) else None,
+        ),
     )
+
+
+def _has_weights(ranking: Ranking, terms: Terms) -> bool:
+    """Whether pairs have weights of their own."""
+    return ranking.weight is not None or terms.estimand != PAIRS
 
 
 @dataclass(frozen=True)
@@ -194,12 +203,14 @@ def position_weighted(
     used = pairs.take(kept)
     place = (np.cumsum(enough) - 1)[at[kept]]
     w = 1 / np.log2(position[enough] + 1.0) if weights is None else weights[position[enough] - 1]
-    n = np.bincount(place, minlength=len(w)).astype(np.float64)
-    mean = np.bincount(place, used.d, minlength=len(w)) / n
+    count = used.codes.counts
+    n = np.bincount(place, count, minlength=len(w)).astype(np.float64)
+    mean = np.bincount(place, count * used.d, minlength=len(w)) / n
     share = w / w.sum() if len(w) else w
-    z = len(used.d) * (share / n)[place] * (used.d - mean[place])
+    z = len(used.d) * (share / n)[place] * count * (used.d - mean[place])
+    how: dict[str, Any] = {"cluster": cluster, "level": level, "weighted": True}
     return PositionWeighted(
-        estimates=estimate_listed(z, float(share @ mean), used.codes, cluster=cluster, level=level),
+        estimates=estimate_listed(z, float(share @ mean), used.codes, **how),
         n_positions=int(enough.sum()),
         n_left_out=int((~enough).sum()),
         n_pairs=len(used.d),

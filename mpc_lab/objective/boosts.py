@@ -330,7 +330,7 @@ class Boosts:
         epsilon : float
             The threshold, the same for every α.
         cluster : {"query", "naive", "item", "union"}
-            The last two list the pairs of each step and need items.
+            The last two list the pairs of each step and need items; so do weights of queries.
         kept : array of bool (cluster,), optional
             Only the queries of these units (without units: these queries).
         level : float
@@ -340,8 +340,9 @@ class Boosts:
         sums = self._windows(steps, epsilon, some)
         pairs = sums[:, PAIRS].astype(np.int64)
         known = np.where(pairs > 0, pairs, np.nan)
-        if VARIANCES[cluster].needs_items:
-            items = self._items(cluster)
+        weighted = self.ranking.weight is not None
+        if VARIANCES[cluster].needs_items or weighted:
+            items = self._items(cluster) if VARIANCES[cluster].needs_items else None
             listed = (self._pairs(a, epsilon, some, n) for a, n in zip(steps, pairs, strict=True))
             estimates = _stack([self._estimate(*rows, items, cluster, level) for rows in listed])
         else:
@@ -356,7 +357,8 @@ class Boosts:
                 cluster=cluster,
                 level=level,
             )
-        return Gaps(steps, pairs, self._center + sums[:, SUM] / known, estimates)
+        mean = estimates.estimate if weighted else self._center + sums[:, SUM] / known
+        return Gaps(steps, pairs, mean, estimates)
 
     def objective(self, alpha: float) -> tuple[QueryObjective, Ints]:
         """Return the objective under a boost, and how many places of each list have a new row.
@@ -438,16 +440,21 @@ class Boosts:
         return self.log.row[inside.place[i]], self.log.row[outside.place[j]]
 
     def _estimate(
-        self, one: Ints, other: Ints, items: Ints, cluster: str, level: float
+        self, one: Ints, other: Ints, items: Ints | None, cluster: str, level: float
     ) -> Estimates:
         ranking = self.ranking
         d = ranking.outcome[one] - ranking.outcome[other]
-        center = float(d.mean()) if len(d) else 0.0
         code = ranking.query_code if ranking.unit_code is None else ranking.unit_code
         # Few pairs of a large log: codes of their own keep the sums as short as the pairs.
         query = _dense(code[one])
-        item = _dense(items[np.concatenate([one, other])])
-        codes = pair_codes(query, item[: len(one)], item[len(one) :], ranking.owner)
+        weight = None if ranking.weight is None else ranking.weight[one]
+        if items is None:
+            codes = pair_codes(query, weight=weight)
+        else:
+            item = _dense(items[np.concatenate([one, other])])
+            owners = (item[: len(one)], item[len(one) :], ranking.owner)
+            codes = pair_codes(query, *owners, weight=weight)
+        center = codes.mean(d) if len(d) else 0.0
         return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
 
     def _items(self, cluster: str) -> Ints:

@@ -172,6 +172,8 @@ def mean_objective(
 ) -> dict[str, Clustered]:
     """Return the means of DCG and NDCG over queries, with intervals clustered by query (or unit).
 
+    A query counts its weight.
+
     Parameters
     ----------
     found : QueryObjective
@@ -188,9 +190,10 @@ def mean_objective(
     """
     cluster, n = query_clusters(ranking)
     some = np.ones(len(found.dcg), dtype=np.bool_) if kept is None else kept
+    how: dict[str, Any] = {"weight": ranking.query_weights, "level": level}
     return {
-        "dcg": mean_over_queries(found.dcg, cluster, n, kept=some, level=level),
-        "ndcg": mean_over_queries(found.ndcg, cluster, n, kept=some & found.kept, level=level),
+        "dcg": mean_over_queries(found.dcg, cluster, n, kept=some, **how),
+        "ndcg": mean_over_queries(found.ndcg, cluster, n, kept=some & found.kept, **how),
     }
 
 
@@ -312,7 +315,8 @@ def paired_change(
     r"""Compare the objective under two scorings of a ranking.
 
     :math:`\Delta = \frac{1}{Q} \sum_q (\mathrm{DCG}'_q - \mathrm{DCG}_q)`, and likewise for NDCG
-    over the queries whose ideal DCG is above 0. Intervals are clustered by query, or unit.
+    over the queries whose ideal DCG is above 0; with weights, the weighted mean. Intervals are
+    clustered by query, or unit.
 
     Parameters
     ----------
@@ -357,7 +361,8 @@ def _mean(ranking: Ranking, before: Floats, after: Floats, kept: Flags, level: f
     # A list in the same order is worth the same, in whichever order its gains are added.
     difference[np.abs(difference) <= _ROUNDING * np.abs(before)] = 0.0
     cluster, n_clusters = query_clusters(ranking)
-    found = mean_over_queries(difference, cluster, n_clusters, kept=kept, level=level)
+    how: dict[str, Any] = {"weight": ranking.query_weights, "level": level}
+    found = mean_over_queries(difference, cluster, n_clusters, kept=kept, **how)
     if kept.any() and not difference[kept].any():
         # Not a sample without spread: no list is worth more or less than before.
         return replace(found, std_error=0.0, ci_low=0.0, ci_high=0.0, reason="")

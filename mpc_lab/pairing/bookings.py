@@ -46,7 +46,10 @@ class Bookings(NamedTuple):
         The same four sums of two bins; no rows where not wanted.
     cells : float64 array (group, part, bin, 2)
         Pairs and Σx of either side inside cells of places; no rows where there are no places. Then
-        the products in `twin` are not wanted.
+        the products in `twin` are not wanted. Where pairs are weighted, their number comes third.
+    shares : float64 array (slot, bin, 3)
+        Where pairs are weighted, what their weights hide: see `mpc_lab.pairing.shares`. `sums` are
+        of weights then. No rows where every pair counts 1.
     """
 
     sums: Floats
@@ -55,6 +58,7 @@ class Bookings(NamedTuple):
     twin: Floats
     twin_cross: Floats
     cells: Floats
+    shares: Floats
 
 
 class Scratch(NamedTuple):

@@ -37,7 +37,7 @@ def apply_terms(terms: Terms, log: Log, logged: Log) -> Log:
         log = _divide(log, spread_of_queries(logged.starts, logged.score))
     elif terms.closeness == PERCENTILE:
         log = replace(log, score=percentiles(log.starts, log.score))
-    return replace(log, sign=terms.contrast == SIGN)
+    return replace(log, sign=terms.contrast == SIGN, estimand=terms.estimand)
 
 
 def compare_group(

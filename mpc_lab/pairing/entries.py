@@ -12,6 +12,7 @@ from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest, stab
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import DOWN, TIE, UP, member_flags
 from mpc_lab.pairing.pairs import pair_rows
+from mpc_lab.pairing.weighting import BY_PAIRS, Weights, weight_of_pair
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Side
 
 # From which item of a pair its entry is seen.
@@ -77,7 +78,9 @@ class Entries(NamedTuple):
     x : float64 array
         The centred difference of outcomes.
     pairs : float64 array
-        How many pairs an entry is, with `x` their sum; empty where each is one.
+        How many pairs an entry is, or what its pairs count, with `x` their sum; empty where each is
+        one that counts 1. Where a later pair of its query changes what a pair counts, the change is
+        an entry in the bin of the later one.
     """
 
     key: Ints
@@ -160,6 +163,7 @@ def list_entries(
     skip: Flags | None = None,
     share: int = 0,
     shares: int = 1,
+    twin: Sequence[int] = (),
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of a group on some sides, each seen from items and seen from dyads.
 
@@ -174,36 +178,43 @@ def list_entries(
         none is left out.
     share, shares : int
         Only entries whose key leaves this rest when divided by so many shares.
+    twin : sequence of int
+        The sides below, above and tied of a mode of two, where what a pair counts depends on how
+        many pairs its query has on both.
     """
     found: dict[int, tuple[Entries, Entries]] = {}
     every = [k for k, side in enumerate(sides) if not side.neighbours]
+    weights = group.log.weights
+    by_query = weights is not None and weights.estimand != BY_PAIRS
+    counted, weighted = shares > 1 or by_query, weights is not None
     if every:
         if skip is None:
             skip = np.zeros(len(group.log.starts) - 1, dtype=np.bool_)
         edges = np.array([sides[k].edges(group.edges) for k in every])
-        how = (group.bit, edges, group.center, group.log.sign)
+        together = np.array([every.index(k) for k in twin if by_query], dtype=np.int64)
+        how = (group.bit, edges, group.center, group.log.sign, weights, together)
         write_down = partial(_list_pairs, *group.rows, skip, *how, group.n_items, share, shares)
-        listed = _written(write_down, [counts[k] for k in every], shares)
+        listed = _written(write_down, [counts[k] for k in every], counted, weighted)
         found |= dict(zip(every, listed, strict=True))
     for k, side in enumerate(sides):
         if side.neighbours:
-            pairs = _neighbour_pairs(group, side)
+            pairs = (*_neighbour_pairs(group, side), weights, len(group.edges))
             write_down = partial(_list_listed, *pairs, group.n_items, share, shares)
-            found[k] = _written(write_down, [counts[k]], shares)[0]
+            found[k] = _written(write_down, [counts[k]], counted, weighted)[0]
     return [found[k] for k in range(len(sides))]
 
 
 def _written(
-    write: Callable[[_Places], None], counts: Sequence[int], shares: int
+    write: Callable[[_Places], None], counts: Sequence[int], counted: bool, weighted: bool
 ) -> list[tuple[Entries, Entries]]:
-    """Make room and let entries be written; those of a share are counted before."""
+    """Make room and let entries be written; where there may be more or fewer, `counted` before."""
     sizes = [2 * n for n in counts], list(counts)
-    if shares > 1:
+    if counted:
         nothing = [0] * len(counts)
         counted = _Places(make_room(nothing), make_room(nothing))
         write(counted)
         sizes = counted.items.next.tolist(), counted.dyads.next.tolist()
-    places = _Places(*(make_room(size) for size in sizes))
+    places = _Places(*(make_room(size, weighted=weighted) for size in sizes))
     starts = [room.next.copy() for room in places]
     write(places)
     return [
@@ -215,19 +226,24 @@ def _written(
     ]
 
 
-def _neighbour_pairs(group: GroupLog, side: Side) -> tuple[Ints, Ints, Ints, Ints, Floats]:
-    """Return the items, unit, bin and difference of each pair of neighbours."""
+def _neighbour_pairs(group: GroupLog, side: Side) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
+    """Return the items, query, unit, bin and difference of each pair of neighbours."""
     log, edges = group.log, group.edges
     i, j = pair_rows(log, group.member, side, float(edges[-1]))
-    unit = np.searchsorted(log.starts[log.units], i, side="right") - 1
+    query = np.searchsorted(log.starts, i, side="right") - 1
+    unit = np.searchsorted(log.units, query, side="right") - 1
     up, down, tie = (np.searchsorted(own, log.distance(i, j)) for own in side.edges(edges))
     bins = np.where(log.score[i] < log.score[j], up, down)
     bins = np.where(log.score[i] == log.score[j], tie, bins)
-    return log.cluster[i], log.cluster[j], unit, bins, log.contrast(i, j) - group.center
+    order, of = stable_order(query), log.cluster
+    found = (of[i], of[j], query, unit, bins, log.contrast(i, j) - group.center)
+    return tuple(np.ascontiguousarray(one[order]) for one in found)  # type: ignore[return-value]
 
 
 @inlined
-def write(to: Room, side: int, key: int, unit: int, b: int, outside: int, x: float) -> None:
+def write(
+    to: Room, side: int, key: int, unit: int, b: int, outside: int, x: float, c: float
+) -> None:
     """Write down an entry where there is room for it, and count it."""
     n = to.next[side]
     if n < to.end[side]:
@@ -236,6 +252,8 @@ def write(to: Room, side: int, key: int, unit: int, b: int, outside: int, x: flo
         to.entries.bin[n] = b
         to.entries.outside[n] = outside
         to.entries.x[n] = x
+        if len(to.entries.pairs):
+            to.entries.pairs[n] = c
     to.next[side] = n + 1
 
 
@@ -248,6 +266,7 @@ def _write_pair(
     unit: int,
     b: int,
     x: float,
+    c: float,
     n_items: int,
     share: int,
     shares: int,
@@ -255,15 +274,55 @@ def _write_pair(
     if i == j:
         # Two items of one producer: it has the pair once, and meets nobody.
         if shares == 1 or i % shares == share:
-            write(to.items, side, i, unit, b, OF_BOTH, x)
+            write(to.items, side, i, unit, b, OF_BOTH, x, c)
         return
     dyad = min(i, j) * n_items + max(i, j)
     if shares == 1 or i % shares == share:
-        write(to.items, side, i, unit, b, OF_GROUP, x)
+        write(to.items, side, i, unit, b, OF_GROUP, x, c)
     if shares == 1 or j % shares == share:
-        write(to.items, side, j, unit, b, OF_OTHER, x)
+        write(to.items, side, j, unit, b, OF_OTHER, x, c)
     if shares == 1 or dyad % shares == share:
-        write(to.dyads, side, dyad, unit, b, OF_GROUP, x)
+        write(to.dyads, side, dyad, unit, b, OF_GROUP, x, c)
+
+
+@inlined
+def _weigh_bins(held: Floats, weight: float, estimand: int) -> None:
+    """Turn the pairs of a query by bin into what one of them counts up to there.
+
+    Parameters
+    ----------
+    held : float64 array (2, bin)
+        The pairs in each bin; what one counts.
+    """
+    pairs = 0.0
+    for b in range(held.shape[1]):
+        pairs += held[0, b]
+        held[1, b] = weight_of_pair(weight, estimand, pairs)
+
+
+@inlined
+def _write_changes(
+    to: _Places,
+    side: int,
+    i: int,
+    j: int,
+    unit: int,
+    b: int,
+    x: float,
+    held: Floats,
+    by_query: bool,
+    n_items: int,
+    share: int,
+    shares: int,
+) -> None:
+    """Write down what a pair counts in its bin, and the change in each later one with a pair."""
+    c = held[1, b]
+    _write_pair(to, side, i, j, unit, b, c * x, c, n_items, share, shares)
+    for later in range(b + 1, held.shape[1] if by_query else b + 1):
+        if held[0, later] > 0:
+            change = held[1, later] - c
+            c = held[1, later]
+            _write_pair(to, side, i, j, unit, later, change * x, change, n_items, share, shares)
 
 
 @kernel
@@ -279,6 +338,8 @@ def _list_pairs(
     edges: Floats,
     center: float,
     sign: bool,
+    weights: Weights | None,
+    twin: Ints,
     n_items: int,
     share: int,
     shares: int,
@@ -289,6 +350,10 @@ def _list_pairs(
     Parameters
     ----------
     edges : float64 array (side, direction, bin)
+    weights : Weights or None
+        Without any, every pair counts 1. Else the pairs of a query are counted before.
+    twin : int64 array
+        Sides of which a query has the pairs together; empty where there are none.
     """
     n_sides, _, n_bins = edges.shape
     reach = np.full(2, -1.0)
@@ -297,52 +362,134 @@ def _list_pairs(
         tie_bin[side] = np.searchsorted(edges[side, TIE], 0.0)
         for direction in (UP, DOWN):
             reach[direction] = max(reach[direction], edges[side, direction, n_bins - 1])
+    # The pairs of the query in each bin, and what one of them counts up to there.
+    held = np.zeros((n_sides, 2, n_bins))
+    first_turn = 1 if weights is None else 0
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
             if skip[q]:
                 continue
-            for lower in range(starts[q], starts[q + 1]):
-                in_lower = (mask[lower] & bit) != 0
-                direction = UP if in_lower else DOWN
-                at[:] = 0
-                for upper in range(lower + 1, starts[q + 1]):
-                    distance = score[upper] - score[lower]
-                    if distance > reach[direction]:
-                        break
-                    if ((mask[upper] & bit) != 0) == in_lower:
-                        continue
-                    i, j = (lower, upper) if in_lower else (upper, lower)
-                    x = contrast(outcome[i] - outcome[j], sign) - center
-                    for side in range(n_sides):
-                        if distance == 0:
-                            b = tie_bin[side]
-                        elif distance > edges[side, direction, n_bins - 1]:
+            for turn in range(first_turn, 2):
+                if weights is not None:
+                    if turn == 0:
+                        held[:] = 0.0
+                    else:
+                        _share_bins(held, twin)
+                        for side in range(n_sides):
+                            _weigh_bins(held[side], weights.weight[q], weights.estimand)
+                for lower in range(starts[q], starts[q + 1]):
+                    in_lower = (mask[lower] & bit) != 0
+                    direction = UP if in_lower else DOWN
+                    at[:] = 0
+                    for upper in range(lower + 1, starts[q + 1]):
+                        distance = score[upper] - score[lower]
+                        if distance > reach[direction]:
+                            break
+                        if ((mask[upper] & bit) != 0) == in_lower:
                             continue
-                        else:
-                            b = at[side]
-                            while distance > edges[side, direction, b]:
-                                b += 1
-                            at[side] = b
-                        if b < n_bins:
-                            _write_pair(
-                                to, side, item[i], item[j], unit, b, x, n_items, share, shares
-                            )
+                        i, j = (lower, upper) if in_lower else (upper, lower)
+                        x = contrast(outcome[i] - outcome[j], sign) - center
+                        for side in range(n_sides):
+                            if distance == 0:
+                                b = tie_bin[side]
+                            elif distance > edges[side, direction, n_bins - 1]:
+                                continue
+                            else:
+                                b = at[side]
+                                while distance > edges[side, direction, b]:
+                                    b += 1
+                                at[side] = b
+                            if b >= n_bins:
+                                continue
+                            if weights is None:
+                                _write_pair(
+                                    to,
+                                    side,
+                                    item[i],
+                                    item[j],
+                                    unit,
+                                    b,
+                                    x,
+                                    1.0,
+                                    n_items,
+                                    share,
+                                    shares,
+                                )
+                            elif turn == 0:
+                                held[side, 0, b] += 1.0
+                            else:
+                                _write_changes(
+                                    to,
+                                    side,
+                                    item[i],
+                                    item[j],
+                                    unit,
+                                    b,
+                                    x,
+                                    held[side],
+                                    weights.estimand != BY_PAIRS,
+                                    n_items,
+                                    share,
+                                    shares,
+                                )
+
+
+@inlined
+def _share_bins(held: Floats, twin: Ints) -> None:
+    """Give three sides the pairs of the first two together; those of the third are in both."""
+    if not len(twin):
+        return
+    below, above, tied = twin[0], twin[1], twin[2]
+    for b in range(held.shape[2]):
+        pairs = held[below, 0, b] + held[above, 0, b] - held[tied, 0, b]
+        held[below, 0, b] = pairs
+        held[above, 0, b] = pairs
+        held[tied, 0, b] = pairs
 
 
 @kernel
 def _list_listed(
     i: Ints,
     j: Ints,
+    query: Ints,
     unit: Ints,
     bins: Ints,
     x: Floats,
+    weights: Weights | None,
+    n_bins: int,
     n_items: int,
     share: int,
     shares: int,
     to: _Places,
 ) -> None:
+    """Do the same for pairs that are listed already, query by query."""
+    held = np.zeros((2, n_bins))
     for p in range(len(i)):
-        _write_pair(to, 0, i[p], j[p], unit[p], bins[p], x[p], n_items, share, shares)
+        if weights is None:
+            _write_pair(to, 0, i[p], j[p], unit[p], bins[p], x[p], 1.0, n_items, share, shares)
+        else:
+            if p == 0 or query[p] != query[p - 1]:
+                held[:] = 0.0
+                end = p
+                while end < len(i) and query[end] == query[p]:
+                    held[0, bins[end]] += 1.0
+                    end += 1
+                _weigh_bins(held, weights.weight[query[p]], weights.estimand)
+            by_query = weights.estimand != BY_PAIRS
+            _write_changes(
+                to,
+                0,
+                i[p],
+                j[p],
+                unit[p],
+                bins[p],
+                x[p],
+                held,
+                by_query,
+                n_items,
+                share,
+                shares,
+            )
 
 
 # ---- what a cluster of pairs changes in sums of squares

@@ -49,6 +49,9 @@ def heavy_shares(source: Source, rule: Rule, own: Moments) -> Floats:
     query = own.by["query"]
     cc, cu, uu = (part[at, :, 0] for part in (query.cc, query.cu, query.uu))
     total = uu - 2 * apart * cu + apart**2 * cc
+    scale = np.ones(pairs.shape)
+    if own.weights is not None:
+        scale = own.weights.scale(own.pairs.astype(np.float64))[at, :, 0]
     for groups, walk in source.walks(rule):
         for start in range(0, len(groups), 64):
             here = groups[start : start + 64]
@@ -56,7 +59,7 @@ def heavy_shares(source: Source, rule: Rule, own: Moments) -> Floats:
             largest = _largest(walk, layout, np.ascontiguousarray(apart[:, here]))
             # Squares that are rounding errors of equal sums are no query of their own.
             known = total[:, here] > 1e-12 * uu[:, here]
-            share = largest / np.where(known, total[:, here], 1.0)
+            share = scale[:, here] ** 2 * largest / np.where(known, total[:, here], 1.0)
             found[np.ix_(at, here)] = np.where(known, np.minimum(share, 1.0), np.nan)
     return found
 
@@ -75,7 +78,8 @@ def _largest_of_block(layout: Layout, apart: Floats, log: Log, first: int, last:
     size = np.diff(starts).astype(np.float64)
     few = (size**2 / 2).max(initial=0.0) <= _MOST_VISITED
     found = np.zeros(apart.shape)
-    if log.sign or few or most_close(starts, log.score, float(reach.max())) <= _MOST_VISITED:
+    few = few or log.sign or most_close(starts, log.score, float(reach.max())) <= _MOST_VISITED
+    if few and log.weights is None:
         near = np.array([side.neighbours for side in layout.sides])
         rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.below)
         _visit(*rows, log.sign, reach, near, layout.center, apart, first, last, found)

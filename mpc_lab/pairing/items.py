@@ -94,7 +94,7 @@ def sum_items(log: Log, group: int, moments: Moments) -> list[ItemSums]:
 
 def rows_in(moments: Moments) -> SumRows:
     """Return the rows of sums of moments; sides that go by a table have rows of their own."""
-    rows = rows_of(moments.modes)
+    rows = rows_of(moments.modes, apart=moments.by_query)
     if moments.table is None:
         return rows
     alone = rows_of([mode for mode in moments.modes if not mode.two_sided]).sides
@@ -118,7 +118,8 @@ def _list_all(
     shares: int = 1,
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of ordinary lists, and add what long lists have; book what they close."""
-    listed = list_entries(group, rows.sides, ordinary, lists.flags, share, shares)
+    twin = rows.twin if rows.twin and rows.twin[-1] < len(rows.sides) else ()
+    listed = list_entries(group, rows.sides, ordinary, lists.flags, share, shares, twin)
     for k, (side, in_long) in enumerate(zip(rows.sides, lists.pairs, strict=True)):
         if in_long:
             items, dyads = sums[k]
@@ -201,9 +202,10 @@ def rows_of_group(log: Log, group: int, moments: Moments, row: int) -> list[tupl
     row : int
         Where it stands in the moments.
     """
-    here, rows = group_log(log, group, moments, row), rows_of(moments.modes)
+    here = group_log(log, group, moments, row)
+    rows = rows_of(moments.modes, apart=moments.by_query)
     counts = rows.counts(moments.pairs[:, row, -1].tolist())
-    listed = list_entries(here, rows.sides, counts)
+    listed = list_entries(here, rows.sides, counts, twin=rows.twin)
     return [
         (_item_rows(items).add(), _dyad_rows(dyads, here.n_items).add()) for items, dyads in listed
     ]
@@ -449,20 +451,22 @@ def _list_part(
     # Any item may be in another part too, so none of them can be closed here.
     lists = find_long_lists(group, rows.sides).keep_all(group)
     one_sided = tuple(mode for mode in moments.modes if not mode.two_sided)
-    counts = _count_pairs(group, moments.modes if moments.table is None else one_sided)
+    modes = moments.modes if moments.table is None else one_sided
+    counts = _count_pairs(group, modes, apart=moments.by_query)
     ordinary = [count - inside for count, inside in zip(counts, lists.pairs, strict=True)]
     sums[: len(counts), 1, 0, UNSEEN] = lists.pairs
     return _list_all(group, rows, ordinary, lists, sums, between)
 
 
-def _count_pairs(group: GroupLog, modes: tuple[Mode, ...]) -> list[int]:
+def _count_pairs(group: GroupLog, modes: tuple[Mode, ...], *, apart: bool) -> list[int]:
     """Return how many pairs of each row of sums there are up to the last threshold."""
     if not modes:
         return []
     mine = (group.log.masks[group.group // 64] >> np.uint64(group.group % 64)) & ONE
     alone = PlainWalk(replace(group.log, masks=np.ascontiguousarray(mine[None])))
     layout = Layout(modes, 0, np.ascontiguousarray(group.edges[None, -1:]), np.zeros(1))
-    return layout.rows.counts(gather(alone, layout, 0).pairs[:, 0, -1].tolist())
+    rows = rows_of(modes, apart=apart)
+    return rows.counts(gather(alone, layout, 0).pairs[:, 0, -1].tolist())
 
 
 def _close_units(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_lab.pairing.kernels import interruptible, kernel, sort_order
+from mpc_lab.pairing.terms import ESTIMANDS, PAIRS
+from mpc_lab.pairing.weighting import ListedWeights, Weights
 from mpc_lab.vocabulary import PRODUCER, Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ class Log:
         How many queries stand before these where the log is a part of a larger one.
     sign : bool
         Whether a pair counts by the sign of its difference in outcomes.
+    weight : float64 array (query,)
+        How much each query counts; empty where each counts 1.
+    estimand : str
+        What a pair of a query counts, see `mpc_lab.pairing.terms.Terms`.
     """
 
     units: Ints
@@ -61,11 +67,21 @@ class Log:
     origin: int = 0
     sign: bool = False
     owner: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weight: Floats = field(default_factory=lambda: np.empty(0))
+    estimand: str = PAIRS
 
     @property
     def cluster(self) -> Ints:
         """Whose pairs move together: the producer of each row, or its item."""
         return self.owner if len(self.owner) else self.item
+
+    @property
+    def weights(self) -> Weights | None:
+        """What the pairs of each query count; None where every pair counts 1."""
+        if self.estimand == PAIRS and not len(self.weight):
+            return None
+        every = self.weight if len(self.weight) else np.ones(len(self.starts) - 1)
+        return Weights(every, ESTIMANDS.index(self.estimand))
 
     def contrast(self, one: Ints, other: Ints) -> Floats:
         """Return by how much the outcomes of some rows are above those of others, or the sign."""
@@ -76,6 +92,14 @@ class Log:
         """Return how far apart the scores of two rows are; infinite beyond the largest number."""
         with np.errstate(over="ignore"):
             return np.abs(self.score[one] - self.score[other])
+
+    def weights_of(self, rows: Ints) -> ListedWeights | None:
+        """Return what pairs count, given a row of each; None where every pair counts 1."""
+        weights = self.weights
+        if weights is None:
+            return None
+        query = np.searchsorted(self.starts, rows, side="right") - 1
+        return ListedWeights(query, weights.weight[query], weights.estimand)
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
@@ -137,6 +161,7 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         row=row,
         tie=-row if ranking.position is None else -ranking.position[row],
         owner=owner,
+        weight=np.empty(0) if ranking.weight is None else ranking.weight[row[starts[:-1]]],
     )
 
 
@@ -240,6 +265,7 @@ def slice_units(log: Log, first: int, last: int) -> Log:
         row=log.row[rows],
         tie=log.tie[rows],
         origin=log.origin + int(log.units[first]),
+        weight=log.weight[queries.start : queries.stop - 1] if len(log.weight) else log.weight,
     )
 
 

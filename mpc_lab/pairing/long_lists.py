@@ -84,8 +84,9 @@ def find_long_lists(group: GroupLog, sides: Sequence[Side]) -> LongLists:
     every = [k for k, side in enumerate(sides) if not side.neighbours]
     # Between n rows there are at most n²/4 pairs of a group.
     large = np.flatnonzero(np.diff(log.starts).astype(np.float64) ** 2 / 4 > LEAST_PAIRS)
-    # The sign of a difference is not a difference of sums: such pairs are all listed.
-    if not len(large) or not every or log.sign:
+    # The sign of a difference is not a difference of sums: such pairs are all listed. So are pairs
+    # that do not count alike.
+    if not len(large) or not every or log.sign or log.weights is not None:
         return LongLists(flags, pairs.tolist(), np.zeros(0, dtype=np.bool_), 0)
     by_side = np.array([sides[k].edges(edges[None, -1:]) for k in every])
     last_edges = np.unique(by_side[:, :TIE])
@@ -337,7 +338,6 @@ def _book(
                 elif item[row] % shares == share:
                     for b in range(n_bins):
                         if held[b, 0] > 0:
-                            if to.next[0] < to.end[0]:
-                                to.entries.pairs[to.next[0]] = sign * held[b, 0]
                             seen = OF_NEITHER if away else (OF_GROUP if inside else OF_OTHER)
-                            write(to, 0, item[row], unit, b, seen, sign * held[b, 1])
+                            c, u = sign * held[b, 0], sign * held[b, 1]
+                            write(to, 0, item[row], unit, b, seen, u, c)

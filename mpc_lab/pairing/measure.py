@@ -25,8 +25,10 @@ from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.sided import unit_sides
 from mpc_lab.pairing.sweep import gather, gather_cross
+from mpc_lab.pairing.terms import PAIRS
 from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
+from mpc_lab.pairing.weighting import Weighting
 from mpc_lab.scoring import Rule
 from mpc_lab.vocabulary import ITEM, Floats, Ints, Masks, Mode
 
@@ -68,6 +70,12 @@ def words_of(n_groups: int) -> list[tuple[int, slice]]:
 def goes_by_place(source: Source) -> bool:
     """Whether the log says where items were shown."""
     return source.facts.columns.position is not None
+
+
+def weighting_of(source: Source) -> Weighting:
+    """Return whether the pairs of a log count alike."""
+    by_query = source.terms.estimand != PAIRS
+    return Weighting(by_query or source.facts.columns.weight is not None, by_query)
 
 
 def choose_thresholds(
@@ -125,7 +133,7 @@ def measure(
     counted = source.facts.n_items if count_items and not items else 0
     n_items = counted if source.counts_items else 0
     for groups, walk in source.walks(rule):
-        layouts = _layouts(walk, modes, edges[groups], goes_by_place(source))
+        layouts = _layouts(source, walk, modes, edges[groups])
         swept = join_groups([gather(walk, layout, n_items) for layout in layouts])
         parts.append(add_item_counts(walk, swept) if counted > n_items else swept)
     found = join_groups(parts)
@@ -150,15 +158,16 @@ def measure_cross(
     """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
     parts = []
     for groups, walk in source.walks(rule):
-        layouts = _layouts(walk, modes, edges[groups], goes_by_place(source))
+        layouts = _layouts(source, walk, modes, edges[groups])
         for (_, here), layout in zip(words_of(len(groups)), layouts, strict=True):
             parts.append((groups[here], gather_cross(walk, layout)))
     return parts
 
 
-def _layouts(walk: Walk, modes: tuple[Mode, ...], edges: Floats, by_place: bool) -> list[Layout]:
+def _layouts(source: Source, walk: Walk, modes: tuple[Mode, ...], edges: Floats) -> list[Layout]:
+    how = (goes_by_place(source), weighting_of(source))
     return [
-        Layout(modes, word, edges[here], centers(walk, word, here.stop - here.start), by_place)
+        Layout(modes, word, edges[here], centers(walk, word, here.stop - here.start), *how)
         for word, here in words_of(len(edges))
     ]
 
@@ -207,14 +216,17 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]], owner: str = IT
         )
         for name in found[0][0].by
     }
+    scale = np.ones(moments.pairs.shape)
+    if moments.weights is not None:
+        scale = moments.weights.scale(moments.pairs.astype(np.float64))
     summed = replace(
         moments,
         items=stacked(lambda sums: sums.items) if owner == ITEM else moments.items,
         owner=owner,
-        by=moments.by | by,
+        by=moments.by | {name: sums.times(scale) for name, sums in by.items()},
         squares={
-            "inside": stacked(lambda sums: sums.inside),
-            "outside": stacked(lambda sums: sums.outside),
+            "inside": scale**2 * stacked(lambda sums: sums.inside),
+            "outside": scale**2 * stacked(lambda sums: sums.outside),
         },
         dyads_once=moments.dyads_once
         or any(sums.dyads_once for of_group in found for sums in of_group),
@@ -347,10 +359,11 @@ def covariances(
     found = []
     for m, mode in enumerate(modes):
         pairs = np.concatenate([part.pairs[m, :, 0] for part in own]).astype(np.float64)
+        weight = np.concatenate([part.total_weight[m, :, 0] for part in own])
         centred = np.concatenate([part.by["naive"].cu[m, :, 0] for part in own])
         center = np.concatenate([part.center for part in own])
-        count = np.maximum(pairs, 1.0)
-        mean = np.nan_to_num(center + centred / count)
+        count = np.where(pairs > 0, weight, 1.0)
+        mean = np.nan_to_num(center + centred / np.maximum(pairs, 1.0))
         scaling = _scalings(own) if mode.two_sided else None
         tables = [_of_differences(part) for part in own] if mode.two_sided else []
         task = partial(_products, mode, epsilon, mean, scaling, tables)

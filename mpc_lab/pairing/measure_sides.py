@@ -17,10 +17,8 @@ from mpc_lab.pairing.moments import (
     SideTable,
     join_groups,
 )
-from mpc_lab.pairing.places import combine_cells
 from mpc_lab.pairing.sided import (
-    COUNT,
-    SUM,
+    NUMBER,
     PartSums,
     mean_table,
     part_sums,
@@ -85,8 +83,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
     unknown = np.full(len(epsilon), np.nan)
     overlap, shown_above = unknown, unknown
     if by_place:
-        cells = parts.cells
-        joined = combine_cells(cells[..., COUNT], cells[..., SUM], parts.fewest)
+        joined = parts.combine()
         overlap, shown_above = joined.overlap, parts.shown_above
         if own.two_sided is not None:
             table = mean_table(parts)
@@ -103,7 +100,7 @@ def _place_moments(
     own: Moments, parts: PartSums, table: SideTable, sides: Sides, clusters: Ints
 ) -> Moments:
     """Return moments of the jump between the two sides, as those of a mode of two sides."""
-    pairs = np.ceil(parts.sums[..., COUNT].sum(axis=0)).astype(np.int64)[None, :, None]
+    pairs = np.ceil(parts.sums[..., NUMBER].sum(axis=0)).astype(np.int64)[None, :, None]
     nothing = np.zeros(pairs.shape)
     return Moments(
         modes=(SYMMETRIC,),

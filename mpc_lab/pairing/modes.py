@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_lab.pairing.weighting import ALIKE, Weighting
 from mpc_lab.vocabulary import TIES, Flags, Floats, Ints, Mode, Side
 
 UP, DOWN, TIE = range(3)
@@ -99,6 +100,11 @@ class SumRows(NamedTuple):
     def counts(self, pairs: Sequence[int]) -> list[int]:
         """Return the pairs of each row, given those of each mode."""
         known = {row: pairs[mode] for mode, row in enumerate(self.of_mode) if row >= 0}
+        for row in self.twin[:2]:
+            # A row of its own has the pairs of the mode that is about the same side.
+            alike = [k for k in known if self.sides[k : k + 1] == self.sides[row : row + 1]]
+            if alike:
+                known[row] = known[alike[0]]
         if self.twin and self.twin[-1] < len(self.sides):
             # A tied pair is in both rows, and once in the mode.
             below, above, tied = self.twin
@@ -106,8 +112,15 @@ class SumRows(NamedTuple):
         return [int(known[row]) for row in range(len(self.sides))]
 
 
-def rows_of(modes: Sequence[Mode]) -> SumRows:
-    """Return the rows of sums that some modes need; with two sides, those of either side too."""
+def rows_of(modes: Sequence[Mode], *, apart: bool = False) -> SumRows:
+    """Return the rows of sums that some modes need; with two sides, those of either side too.
+
+    Parameters
+    ----------
+    modes : sequence of Mode
+    apart : bool
+        Whether no two modes share a row: what a pair counts depends on the pairs of its mode then.
+    """
     sides: list[Side] = []
     of_mode: list[int] = []
     twin: tuple[int, ...] = ()
@@ -117,6 +130,10 @@ def rows_of(modes: Sequence[Mode]) -> SumRows:
     for mode in modes:
         if mode.two_sided:
             whole = [replace(side, tie_weight=1.0) for side in mode.sides]
+            if apart:
+                twin = tuple(range(len(sides), len(sides) + 3))
+                sides += [*whole, TIES]
+                continue
             sides += [side for side in (*whole, TIES) if side not in sides]
             twin = tuple(sides.index(side) for side in (*whole, TIES))
     return SumRows(tuple(sides), tuple(of_mode), twin)
@@ -137,6 +154,8 @@ class Layout:
         Near the mean difference of each group.
     by_place : bool
         Whether the two sides of a mode go by places, and are compared inside cells of these.
+    weighting : Weighting
+        Whether pairs count alike.
     """
 
     modes: tuple[Mode, ...]
@@ -144,11 +163,12 @@ class Layout:
     edges: Floats
     center: Floats
     by_place: bool = False
+    weighting: Weighting = ALIKE
 
     @cached_property
     def rows(self) -> SumRows:
         """The rows of the sums."""
-        return rows_of(self.modes)
+        return rows_of(self.modes, apart=self.weighting.by_query)
 
     @property
     def sides(self) -> tuple[Side, ...]:

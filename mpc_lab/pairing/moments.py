@@ -45,6 +45,52 @@ class Quadratic:
             square[row] = values
         return Quadratic(*new)
 
+    def times(self, scale: Floats) -> Quadratic:
+        """Return the sums of clusters that count so many times as much."""
+        return Quadratic(self.cc * scale**2, self.cu * scale**2, self.uu * scale**2)
+
+
+@dataclass(frozen=True)
+class PairWeights:
+    r"""Sums over pairs that do not count alike, as they add up; axes (mode, group, threshold).
+
+    Pair p counts :math:`w_p`, its centred difference is :math:`x_p`. A mode of two sides has its
+    weights in `Sides`; its row here stands for none.
+
+    Attributes
+    ----------
+    weight, total : float64 arrays
+        :math:`W = \sum w_p` and :math:`\sum w_p x_p`.
+    alone : Quadratic
+        :math:`\sum w_p^2`, :math:`\sum w_p^2 x_p` and :math:`\sum w_p^2 x_p^2`.
+    by_query : bool
+        Whether what a pair counts depends on how many pairs its query has, so that modes share no
+        rows.
+    """
+
+    weight: Floats
+    total: Floats
+    alone: Quadratic
+    by_query: bool
+
+    def take(self, pick: Callable[[Floats], Floats]) -> PairWeights:
+        """Apply a choice to all arrays."""
+        alone = Quadratic(*(pick(part) for part in (self.alone.cc, self.alone.cu, self.alone.uu)))
+        return PairWeights(pick(self.weight), pick(self.total), alone, self.by_query)
+
+    def scale(self, pairs: Floats) -> Floats:
+        """Return by what weights are multiplied so that `pairs` of them have a mean of 1."""
+        return np.asarray(np.where(self.weight > 0, pairs, 1.0) / self._known)
+
+    @property
+    def delta(self) -> Floats:
+        """The centred mean; 0 without a pair."""
+        return np.asarray(self.total / self._known)
+
+    @property
+    def _known(self) -> Floats:
+        return np.where(self.weight > 0, self.weight, 1.0)
+
 
 @dataclass(frozen=True)
 class Together(Quadratic):
@@ -278,7 +324,9 @@ class Moments:
     """Sums over the pairs up to each threshold, with axes (mode, group, threshold).
 
     The sums over clusters of a mode of two sides are those of its clusters joined (`Scaling`), and
-    stand for no others: what adds up is in `sides`.
+    stand for no others: what adds up is in `sides`. Where pairs do not count alike, sums over
+    clusters are those of weights with a mean of 1, so that all rules for a mean over `pairs` pairs
+    hold; what adds up is in `weights`.
 
     Attributes
     ----------
@@ -309,6 +357,8 @@ class Moments:
         What that pass goes by, at one threshold.
     owner : {"item", "producer"}
         Who the items of the sums over items are: their producers, where these are clusters.
+    weights : PairWeights, optional
+        Where pairs do not count alike.
     """
 
     modes: tuple[Mode, ...]
@@ -325,6 +375,39 @@ class Moments:
     cells: Floats | None = None
     table: SideTable | None = None
     owner: str = ITEM
+    weights: PairWeights | None = None
+
+    @property
+    def by_query(self) -> bool:
+        """Whether what a pair counts depends on how many pairs its query has."""
+        return self.weights is not None and self.weights.by_query
+
+    @property
+    def total_weight(self) -> Floats:
+        """What all pairs count, as they add up."""
+        return self.pairs.astype(np.float64) if self.weights is None else self.weights.weight
+
+    def with_weights(self, weights: PairWeights) -> Moments:
+        """Return moments whose sums over clusters, so far as they add up, are those of a mean."""
+        pairs, delta = self.pairs.astype(np.float64), weights.delta
+        scale = weights.scale(pairs)
+        by = {name: sums.times(scale) for name, sums in self.by.items()}
+        # Where a pair is a cluster by itself, Σc·U is read as ΣU.
+        squares = scale**2 * weights.alone.at(delta)
+        by["naive"] = Quadratic(pairs, pairs * delta, squares + pairs * delta**2)
+        of_items = {name: sums * scale**2 for name, sums in self.squares.items()}
+        return replace(self, by=by, squares=of_items, weights=weights)
+
+    def without_weights(self) -> Moments:
+        """Return moments whose sums over clusters are those that add up."""
+        if self.weights is None:
+            return self
+        scale = 1 / self.weights.scale(self.pairs.astype(np.float64))
+        by = {name: sums.times(scale) for name, sums in self.by.items()} | {
+            "naive": self.weights.alone
+        }
+        of_items = {name: sums * scale**2 for name, sums in self.squares.items()}
+        return replace(self, by=by, squares=of_items, weights=None)
 
     @property
     def two_sided(self) -> int | None:
@@ -382,6 +465,7 @@ class Moments:
             items=self.items[rows],
             by={name: sums[rows] for name, sums in self.by.items()},
             squares={side: sums[rows] for side, sums in self.squares.items()},
+            weights=self.weights and self.weights.take(lambda values: values[rows]),
             **self._kept_sides(any(self.modes[row].two_sided for row in rows)),
         )
 
@@ -403,6 +487,7 @@ class Moments:
             squares={side: sums[:, groups] for side, sums in self.squares.items()},
             sides=self.sides and self.sides.take(lambda values: values[..., groups, :]),
             cells=None if self.cells is None else self.cells[..., groups, :],
+            weights=self.weights and self.weights.take(lambda values: values[..., groups, :]),
             table=self.table and self.table.of_groups(groups),
         )
 
@@ -427,6 +512,7 @@ class Moments:
             squares={side: pick(sums) for side, sums in self.squares.items()},
             sides=self.sides and self.sides.take(lambda values: values[..., group, index]),
             cells=None if self.cells is None else self.cells[..., group, index],
+            weights=self.weights and self.weights.take(pick),
         )
 
 
@@ -461,7 +547,24 @@ def join_groups(parts: list[Moments]) -> Moments:
         cells=_join_cells([part.cells for part in parts if part.cells is not None]),
         table=_join_tables([part.table for part in parts if part.table is not None]),
         owner=first.owner,
+        weights=_join_weights([part.weights for part in parts if part.weights is not None]),
     )
+
+
+def _join_weights(parts: list[PairWeights]) -> PairWeights | None:
+    if not parts:
+        return None
+
+    def join(pick: Callable[[PairWeights], Floats]) -> Floats:
+        return np.concatenate([pick(part) for part in parts], axis=1)
+
+    alone = Quadratic(
+        join(lambda part: part.alone.cc),
+        join(lambda part: part.alone.cu),
+        join(lambda part: part.alone.uu),
+    )
+    weight, total = join(lambda part: part.weight), join(lambda part: part.total)
+    return PairWeights(weight, total, alone, parts[0].by_query)
 
 
 def _join_cells(parts: list[Floats]) -> Floats | None:

@@ -60,13 +60,14 @@ def list_pairs(
     -------
     dict of arrays
         ``row_i``, ``row_j`` (rows of the ranking: the item of the group, the other item),
-        ``distance`` (on the scale of the terms), ``d`` (difference of outcomes, or its sign) and
-        ``rank_i``, ``rank_j`` (places in the ranked list).
+        ``distance`` (on the scale of the terms), ``d`` (difference of outcomes, or its sign),
+        ``weight`` (what the pair counts) and ``rank_i``, ``rank_j`` (places in the ranked list).
     """
     log, whole = compare_group(ranking, group, scores, terms)
     member = ranking.member(group)[log.row]
     i, j = pair_rows(log, member, MODES[mode].side, epsilon)
-    distance = log.distance(i, j)
+    distance, weights = log.distance(i, j), log.weights_of(i)
+    count = np.ones(len(i)) if weights is None else weights.of_pairs
     order = np.lexsort((log.row[j], log.row[i], distance))[:limit]
     i, j = i[order], j[order]
     rank = np.empty(ranking.n_rows, dtype=np.int64)
@@ -76,6 +77,7 @@ def list_pairs(
         "row_j": log.row[j],
         "distance": distance[order],
         "d": log.contrast(i, j),
+        "weight": count[order],
         "rank_i": rank[log.row[i]],
         "rank_j": rank[log.row[j]],
     }
@@ -136,10 +138,30 @@ def pair_rows(
 
 
 def sums_by_unit(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
-    """Return the pairs of each unit and the sum of their differences, for one group.
+    """Return what the pairs of each unit count and the sum of their differences, for one group.
 
     Only neighbours are listed for it. The arguments are those of `pair_rows`.
     """
+    weights = log.weights
+    if weights is None:
+        return _count_and_sum(log, member, side, epsilon)
+    found = _count_and_sum(_each_query(log), member, side, epsilon)
+    return _by_unit(log, weights.of_pairs(found[0]), found)
+
+
+def _each_query(log: Log) -> Log:
+    """Return the log with every query a unit."""
+    return replace(log, units=np.arange(len(log.starts), dtype=np.int64))
+
+
+def _by_unit(log: Log, factor: Floats, found: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Add pairs and sums of queries over units, a pair counting the factor of its query."""
+    unit = np.repeat(np.arange(len(log.units) - 1), np.diff(log.units))
+    c, d = (np.bincount(unit, factor * one, minlength=len(log.units) - 1) for one in found)
+    return c.astype(np.float64), d.astype(np.float64)
+
+
+def _count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
     if not side.neighbours and not log.sign:
         return count_and_sum(log, member, side, epsilon)
     if not side.neighbours:
@@ -173,13 +195,18 @@ def sums_by_side(
 
     A tied pair has the weight that its side gives it.
     """
-    ties = sums_by_unit(log, member, TIES, epsilon)
-    found = []
+    weights = log.weights
+    each = log if weights is None else _each_query(log)
+    ties = _count_and_sum(each, member, TIES, epsilon)
+    found, pairs = [], -ties[0]
     for side in mode.sides:
-        whole = sums_by_unit(log, member, replace(side, tie_weight=1.0), epsilon)
+        whole = _count_and_sum(each, member, replace(side, tie_weight=1.0), epsilon)
         less = 1.0 - side.tie_weight
         found.append((whole[0] - less * ties[0], whole[1] - less * ties[1]))
-    return found
+        pairs += whole[0]
+    if weights is None:
+        return found
+    return [_by_unit(log, weights.of_pairs(pairs), one) for one in found]
 
 
 def _neighbours(log: Log, member: Flags, edges: Floats, start: int, end: int) -> tuple[Ints, Ints]:
@@ -225,7 +252,7 @@ def check_listable(log: Log, epsilon: float) -> int:
 
 def count_side(log: Log, member: Flags, side: Side, epsilon: float = np.inf) -> int:
     """Count the pairs of a group on one side, up to a threshold or all of them."""
-    counted = sums_by_unit if side.neighbours else count_and_sum
+    counted = _count_and_sum if side.neighbours else count_and_sum
     return int(counted(log, member, side, epsilon)[0].sum())
 
 

@@ -81,18 +81,23 @@ class Combined(NamedTuple):
     overlap: Floats
 
 
-def combine_cells(weight: Floats, total: Floats, fewest: float = FEWEST) -> Combined:
+def combine_cells(
+    weight: Floats, total: Floats, fewest: float = FEWEST, number: Floats | None = None
+) -> Combined:
     r"""Compare both sides inside cells.
 
     With :math:`W_{al}, W_{bl}` the weight of either side in cell l,
-    :math:`\omega_l = W_{al} W_{bl} / (W_{al} + W_{bl})`, and 0 with less than `fewest` on a side.
+    :math:`\omega_l = W_{al} W_{bl} / (W_{al} + W_{bl})`, and 0 with less than `fewest` pairs on a
+    side.
 
     Parameters
     ----------
     weight, total : float64 arrays (2, cell, …)
         Of either side, the weight of its pairs and their (centred) sum.
     fewest : float
-        What a side of a cell must weigh; at least, and above 0.
+        How many pairs a side of a cell must have; at least, and a weight above 0.
+    number : float64 array (2, cell, …), optional
+        How many pairs there are, where they do not all count 1.
 
     Examples
     --------
@@ -102,7 +107,8 @@ def combine_cells(weight: Floats, total: Floats, fewest: float = FEWEST) -> Comb
     >>> float(found.estimate), found.share.tolist()
     (1.0, [1.0, 0.0])
     """
-    enough = (weight >= fewest).all(axis=0) & (weight > 0).all(axis=0)
+    counted = weight if number is None else number
+    enough = (counted >= fewest).all(axis=0) & (weight > 0).all(axis=0)
     safe = np.where(enough, weight, 1.0)
     omega = np.where(enough, safe[BELOW] * safe[ABOVE] / (safe[BELOW] + safe[ABOVE]), 0.0)
     means = np.where(enough, total / safe, 0.0)

@@ -14,6 +14,7 @@ brackets add up to 0, so that the mean of the side is its base.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,14 +24,15 @@ from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupL
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable
-from mpc_lab.pairing.places import FEWEST, N_CELLS, cell_of, combine_cells, too_many
+from mpc_lab.pairing.places import FEWEST, N_CELLS, Combined, cell_of, combine_cells, too_many
 from mpc_lab.pairing.walk import Walk
+from mpc_lab.pairing.weighting import BY_PAIRS, Weights
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
-# What is known of the pairs of a part: how many, Σx, ΣΔ, ΣΔ², ΣΔx; and of those whose item of the
-# group has the lower score, how many.
-COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM, LOWER = range(6)
-N_PART_SUMS = 6
+# What is known of the pairs of a part: what they count, Σx, ΣΔ, ΣΔ², ΣΔx; of those whose item of
+# the group has the lower score, how many; and how many pairs there are.
+COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM, LOWER, NUMBER = range(7)
+N_PART_SUMS = 7
 # A line needs so many distinct distances.
 FEWEST_DISTANCES = 4
 
@@ -40,7 +42,7 @@ class PartSums(NamedTuple):
 
     Attributes
     ----------
-    sums : float64 array (part, group, 6)
+    sums : float64 array (part, group, 7)
     distances : float64 array (side, group, 4)
         Up to four distinct distances, ascending; infinite where there are fewer.
     reach : float64 array (group,)
@@ -55,13 +57,18 @@ class PartSums(NamedTuple):
 
     @property
     def cells(self) -> Floats:
-        """The sums as (side, cell, group, 6)."""
+        """The sums as (side, cell, group, 7)."""
         return self.sums.reshape(2, -1, *self.sums.shape[1:])
 
     @property
     def fewest(self) -> float:
-        """What a side of a cell must weigh to count."""
+        """How many pairs a side of a cell must have to count."""
         return FEWEST if self.by_place else 0.0
+
+    def combine(self) -> Combined:
+        """Compare both sides inside cells."""
+        cells = self.cells
+        return combine_cells(cells[..., COUNT], cells[..., SUM], self.fewest, cells[..., NUMBER])
 
     @property
     def shown_above(self) -> Floats:
@@ -111,7 +118,8 @@ def _sum_block(
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
     how = (epsilon, _scales(epsilon), center, by_place, n_cells)
-    _sum_parts(*rows, *how, first, last, sums, distances)
+    factor = weigh_queries(log, word, epsilon, first, last)
+    _sum_parts(*rows, *how, factor, first, last, sums, distances)
     return sums, distances
 
 
@@ -126,8 +134,7 @@ def _scales(epsilon: Floats) -> Floats:
 
 def mean_table(found: PartSums) -> SideTable:
     """Return the table of the mean of two sides, compared inside cells."""
-    cells = found.cells
-    joined = combine_cells(cells[..., COUNT], cells[..., SUM], found.fewest)
+    cells, joined = found.cells, found.combine()
     weight = joined.share / np.where(joined.share > 0, cells[..., COUNT], 1.0)
     base = (joined.share * joined.means).sum(axis=1)
     line = np.stack([np.ones_like(base), np.zeros_like(base), np.zeros_like(base), base], axis=-1)
@@ -142,8 +149,7 @@ def place_table(found: PartSums) -> SideTable:
     On either side d is regressed on 1, Δ with the weights that pairs have in the mean of two sides.
     A side with fewer than 4 distinct distances has no line: its weights are 0.
     """
-    cells = found.cells
-    joined = combine_cells(cells[..., COUNT], cells[..., SUM], found.fewest)
+    cells, joined = found.cells, found.combine()
     weight = joined.share / np.where(joined.share > 0, cells[..., COUNT], 1.0)
     moments = np.einsum("scg,scgk->sgk", weight, cells)
     s0, s1, s2 = (moments[..., k] for k in (COUNT, DISTANCE, DISTANCE_SQUARED))
@@ -233,12 +239,30 @@ def unit_sides(
         reach,
         table.by_place,
         n_cells,
+        weigh_queries(log, word, epsilon, first, last),
         first,
         last,
         units,
         alone,
     )
     return units, alone
+
+
+def weigh_queries(log: Log, word: int, epsilon: Floats, first: int, last: int) -> Floats | None:
+    """Return what a pair of each query counts, as (query, group); None where every pair counts 1.
+
+    Up to its threshold a group has the pairs of both sides, wherever they were shown.
+    """
+    weights = log.weights
+    if weights is None:
+        return None
+    queries = slice(int(log.units[first]), int(log.units[last]))
+    pairs = np.zeros((queries.stop - queries.start, len(epsilon)))
+    if weights.estimand != BY_PAIRS:
+        rows = (log.starts, log.score, log.masks[word])
+        _count_pairs(*rows, epsilon, queries.start, queries.stop, pairs)
+    of_block = Weights(weights.weight[queries, None], weights.estimand)
+    return np.ascontiguousarray(of_block.of_pairs(pairs) + np.zeros(pairs.shape))
 
 
 # ---- what items add
@@ -262,11 +286,13 @@ def list_sided(
     n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach[0])
     epsilon = group.edges[-1:]
     how = (float(epsilon[0]), float(_scales(epsilon)[0]), group.center, group.bit)
+    alone = replace(group.log, masks=group.member[None].astype(np.uint64))
+    factor = weigh_queries(alone, 0, epsilon, 0, len(alone.units) - 1)
     more = (*columns, reach, table.by_place, n_cells, group.n_items, share, shares)
     rows = (*group.rows[:5], group.log.tie, group.log.cluster, group.log.sign)
 
     def write(items: Room, dyads: Room) -> None:
-        arguments: tuple[Any, ...] = (*rows, *how, *more, items, dyads)
+        arguments: tuple[Any, ...] = (*rows, *how, *more, factor, items, dyads)
         _list_sides(*arguments)
 
     counted = make_room([0, 0]), make_room([0, 0])
@@ -309,6 +335,26 @@ def _part(
 
 
 @kernel
+def _count_pairs(
+    starts: Ints, score: Floats, mask: Masks, epsilon: Floats, first: int, last: int, pairs: Floats
+) -> None:
+    """Count the pairs of each query up to each group's threshold."""
+    reach = epsilon.max()
+    for q in range(first, last):
+        for lower in range(starts[q], starts[q + 1]):
+            for upper in range(lower + 1, starts[q + 1]):
+                distance = score[upper] - score[lower]
+                if distance > reach:
+                    break
+                differ = mask[lower] ^ mask[upper]
+                while differ:
+                    g = lowest(differ)
+                    differ &= differ - ONE
+                    if distance <= epsilon[g]:
+                        pairs[q - first, g] += 1.0
+
+
+@kernel
 def _sum_parts(
     units: Ints,
     starts: Ints,
@@ -322,6 +368,7 @@ def _sum_parts(
     center: Floats,
     by_place: bool,
     n_cells: int,
+    factor: Floats | None,
     first: int,
     last: int,
     sums: Floats,
@@ -349,14 +396,17 @@ def _sum_parts(
                     part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
                     both = distance == 0 and not by_place
                     for side in range(2 if both else 1):
-                        c = 0.5 if both else 1.0
+                        c, f = 0.5 if both else 1.0, 1.0
+                        if factor is not None:
+                            f = factor[q - units[first], g]
                         line = sums[part + side, g]
-                        line[COUNT] += c
-                        line[SUM] += c * x
+                        line[NUMBER] += c
+                        line[COUNT] += c * f
+                        line[SUM] += c * f * x
                         near = distance / scale[g]
-                        line[DISTANCE] += near
-                        line[DISTANCE_SQUARED] += near * near
-                        line[DISTANCE_SUM] += near * x
+                        line[DISTANCE] += f * near
+                        line[DISTANCE_SQUARED] += f * near * near
+                        line[DISTANCE_SUM] += f * near * x
                         if in_lower and distance > 0:
                             line[LOWER] += 1.0
                         _see_distance(distances[(part + side) // n_cells, g], distance)
@@ -391,6 +441,7 @@ def _sum_units(
     reach: float,
     by_place: bool,
     n_cells: int,
+    factor: Floats | None,
     first: int,
     last: int,
     found: Floats,
@@ -416,10 +467,12 @@ def _sum_units(
                         x = (d if in_lower else -d) - center[g]
                         i, j = (lower, upper) if in_lower else (upper, lower)
                         part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
-                        near = distance / scale[g]
+                        near, f = distance / scale[g], 1.0
+                        if factor is not None:
+                            f = factor[q - units[first], g]
                         if distance == 0 and not by_place:
-                            c0 = 0.5 * weight[0, g]
-                            c1 = 0.5 * weight[1, g]
+                            c0 = 0.5 * f * weight[0, g]
+                            c1 = 0.5 * f * weight[1, g]
                             u0 = c0 * _of_pair(x, near, offset[0, g], line[0, g])
                             u1 = c1 * _of_pair(x, near, offset[1, g], line[1, g])
                             _add_pair(found[unit - first, g, 0], alone[0], g, c0, u0)
@@ -430,7 +483,7 @@ def _sum_units(
                             alone[2, 3, g] += u0 * u1
                         elif weight[part, g] > 0:
                             side = part // n_cells
-                            c = weight[part, g]
+                            c = f * weight[part, g]
                             u = c * _of_pair(x, near, offset[part, g], line[side, g])
                             _add_pair(found[unit - first, g, side], alone[side], g, c, u)
 
@@ -529,6 +582,7 @@ def _list_sides(
     n_items: int,
     share: int,
     shares: int,
+    factor: Floats | None,
     items: Room,
     dyads: Room,
 ) -> None:
@@ -553,6 +607,8 @@ def _list_sides(
                     same = item[i] == item[j]  # two of one producer, which has the pair once
                     for more in range(2 if both else 1):
                         c = weight[part + more] * (0.5 if both else 1.0)
+                        if factor is not None:
+                            c *= factor[q, 0]
                         side = (part + more) // n_cells
                         u = c * _of_pair(x, near, offset[part + more], line[side])
                         if item[i] % shares == share:

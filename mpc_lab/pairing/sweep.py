@@ -60,9 +60,17 @@ from mpc_lab.pairing.modes import (
     PairBins,
     WindowBins,
 )
-from mpc_lab.pairing.moments import Moments, Quadratic, Sides, Together, fold_rows
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together, fold_rows
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, too_many
+from mpc_lab.pairing.shares import (
+    COUNT,
+    N_SHARES,
+    SQUARED_SUM,
+    WEIGHT_SQUARED,
+    fold_query,
+)
 from mpc_lab.pairing.walk import Walk
+from mpc_lab.pairing.weighting import Weights
 from mpc_lab.pairing.windows import (
     N_PREFIX,
     add_windows,
@@ -136,6 +144,7 @@ def _book_cells(
     center: Floats,
     sign: bool,
     to: Bookings,
+    parts: Masks,
 ) -> None:
     """Visit the pairs of one query that windows sum over, for who was shown above whom."""
     if too_many(score, start, end, edges[-1]):
@@ -158,7 +167,10 @@ def _book_cells(
                 x = (d if in_lower else -d) - center[g]
                 above = in_lower == (tie[lower] > tie[upper])
                 seen = TIE if distance == 0 else (UP if in_lower else DOWN)
-                _book_cell(to, local, band[seen], edge, g, cell + (N_CELLS if above else 0), x)
+                part = cell + (N_CELLS if above else 0)
+                _book_cell(to, local, band[seen], edge, g, part, x)
+                if len(parts):
+                    parts[g, part >> 6] |= ONE << np.uint64(part & 63)
 
 
 @kernel
@@ -280,6 +292,7 @@ def sweep(
     bins: PairBins,
     sign: bool,
     long: LongQueries | None,
+    weights: Weights | None,
     first: int,
     last: int,
     to: Bookings,
@@ -293,6 +306,8 @@ def sweep(
         Whether a pair counts by the sign of its difference.
     long : LongQueries or None
         Without any, nothing of windows is compiled.
+    weights : Weights or None
+        Without any, every pair counts 1, and nothing else is compiled.
     to : Bookings
         Added to.
     """
@@ -306,6 +321,14 @@ def sweep(
     placed, cell, of_twin = len(to.cells) > 0, 0, bins.twin_band
     # The row of ties comes last, and most units have none: their slots are not looked at.
     n_slots = to.sums.shape[0]
+    # Where pairs do not count alike, those of a query are held until it ends.
+    held, here, parts = to, scratch, np.zeros((0, 2), dtype=np.uint64)
+    if weights is not None:
+        here = make_scratch(n_slots, to.sums.shape[1])
+        parts = np.zeros((len(to.cells), 2), dtype=np.uint64)
+        squares, cells = np.zeros(to.sums.shape), np.zeros(to.cells.shape)
+        more = (to.first_bin, to.cross, to.twin, to.twin_cross, cells, to.shares)
+        held = Bookings(squares, *more)
     few_slots = n_slots
     if len(twin) and (twin[2] + 1) * n_groups == n_slots:
         few_slots = n_slots - n_groups
@@ -320,9 +343,10 @@ def sweep(
                     slots = n_slots
                     rows = (starts[q], starts[q + 1], score, outcome, mask, item)
                     how = (edges, long.bins, center)
-                    _sweep_windows(*rows, *how, to, scratch, long.stop)
+                    _sweep_windows(*rows, *how, held, here, long.stop)
                     if placed:
-                        _book_cells(*rows[:5], tie, edges, local, of_twin, center, sign, to)
+                        of_cells = (tie, edges, local, of_twin, center, sign)
+                        _book_cells(*rows[:5], *of_cells, held, parts)
             for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
                 edge = 0
                 for upper in range(lower + 1, starts[q + 1]):
@@ -346,10 +370,12 @@ def sweep(
                         if placed:
                             above = (in_lower != 0) == (tie[lower] > tie[upper])
                             part = cell + (N_CELLS if above else 0)
-                            _book_cell(to, local, of_twin[seen], edge, g, part, x)
+                            _book_cell(held, local, of_twin[seen], edge, g, part, x)
+                            if weights is not None:
+                                parts[g, part >> 6] |= ONE << np.uint64(part & 63)
                         _book_where_taken(
-                            to,
-                            scratch,
+                            held,
+                            here,
                             row,
                             band,
                             n,
@@ -381,8 +407,8 @@ def sweep(
                     seen = UP if in_one == (score[one] < score[other]) else DOWN
                     seen = TIE if distance == 0 else seen
                     _book_where_taken(
-                        to,
-                        scratch,
+                        held,
+                        here,
                         near_row,
                         near_band,
                         near_n,
@@ -397,8 +423,11 @@ def sweep(
                         other,
                     )
             if len(to.twin):
-                close_twin_query(to, scratch, twin)
-            close_query(to, scratch, slots)
+                close_twin_query(to, here, twin)
+            close_query(to, here, slots)
+            if weights is not None:
+                w, estimand = weights.weight[q], weights.estimand
+                fold_query(to, scratch, held, here, parts, w, estimand, twin, slots, n_groups)
         if len(to.twin):
             close_twin(to, scratch, twin)
         if len(to.twin_cross):
@@ -419,8 +448,7 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     tables = FirstBinTables(n_items, len(layout.sides) * layout.n_groups, layout.n_bins)
     start = np.zeros(_packed_size(layout))
     packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
-    sums, twin, cells = _unpack(layout, packed)
-    return _cumulated(layout, sums, twin, cells, tables.first())
+    return _cumulated(layout, *_unpack(layout, packed), tables.first())
 
 
 def gather_cross(walk: Walk, layout: Layout) -> Together:
@@ -455,17 +483,18 @@ def _packed_size(layout: Layout) -> int:
 
 
 def _shapes(layout: Layout) -> list[tuple[int, ...]]:
-    """Return the shapes of the sums of rows, of those of a mode of two sides, and of its cells."""
-    twins, n_bins = _n_twins(layout), layout.n_bins
+    """Return the shapes of the sums of rows, of a mode of two sides, of its cells, of shares."""
+    twins, n_bins, weighted = _n_twins(layout), layout.n_bins, layout.weighting.weighted
     return [
         (len(layout.sides), layout.n_groups, n_bins, N_SUMS),
         (twins, n_bins, N_TWIN),
-        (twins if layout.by_place else 0, N_PARTS, n_bins, 2),
+        (twins if layout.by_place else 0, N_PARTS, n_bins, 3 if weighted else 2),
+        (len(layout.sides) if weighted else 0, layout.n_groups, n_bins, N_SHARES),
     ]
 
 
 def _unpack(layout: Layout, packed: Floats) -> list[Floats]:
-    """Return the three arrays of sums."""
+    """Return the arrays of sums."""
     shapes = _shapes(layout)
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(packed, ends), shapes, strict=True)]
@@ -474,14 +503,15 @@ def _unpack(layout: Layout, packed: Floats) -> list[Floats]:
 def _bookings(layout: Layout, table: FirstBins, *, cross: bool = False) -> Bookings:
     """Return what a block adds to."""
     n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
-    twins = _n_twins(layout)
+    twins, weighted = _n_twins(layout), layout.weighting.weighted
     return Bookings(
         np.zeros((n_slots, n_bins, N_SUMS)),
         table,
         np.zeros((n_slots if cross else 0, n_bins, n_bins, 3)),
         np.zeros((twins, n_bins, N_TWIN)),
         np.zeros((twins if cross and not layout.by_place else 0, 3, n_bins, n_bins, 4)),
-        np.zeros((twins if layout.by_place else 0, N_PARTS, n_bins, 2)),
+        np.zeros((twins if layout.by_place else 0, N_PARTS, n_bins, 3 if weighted else 2)),
+        np.zeros((n_slots if weighted else 0, n_bins, N_SHARES)),
     )
 
 
@@ -489,7 +519,7 @@ def _sweep(layout: Layout, tables: FirstBinTables, log: Log, first: int, last: i
     with tables.lent() as table:
         to = _bookings(layout, table)
         _book_block(layout, log, first, last, to)
-    return np.concatenate([part.ravel() for part in (to.sums, to.twin, to.cells)])
+    return np.concatenate([part.ravel() for part in (to.sums, to.twin, to.cells, to.shares)])
 
 
 def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
@@ -501,7 +531,8 @@ def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
 def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
-    sweep(*rows, log.below, log.tie, layout.pair_bins, log.sign, long, first, last, to)
+    how = (layout.pair_bins, log.sign, long, log.weights if layout.weighting.weighted else None)
+    sweep(*rows, log.below, log.tie, *how, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
@@ -535,13 +566,15 @@ def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
 
 
 def _cumulated(
-    layout: Layout, sums: Floats, twin: Floats, cells: Floats, first: FirstBins
+    layout: Layout, sums: Floats, twin: Floats, cells: Floats, shares: Floats, first: FirstBins
 ) -> Moments:
-    sums, twin = np.cumsum(sums, axis=2), np.cumsum(twin, axis=1)
+    sums, twin, shares = (np.cumsum(part, axis=-2) for part in (sums, twin, shares))
     rows, of_mode = layout.rows, list(layout.rows.of_mode)
     items = count_first(first, layout.n_groups, layout.n_bins, range(len(layout.sides)))
     # Counts below 2**53 are exact as floating-point numbers.
     counts = [sums[..., k].astype(np.int64) for k in (PAIRS, QUERIES, CLUSTERS)]
+    if layout.weighting.weighted:
+        counts[0] = shares[..., COUNT].astype(np.int64)
     pairs, queries, clusters = (count[of_mode] for count in counts)
     found = Moments(
         modes=layout.modes,
@@ -556,11 +589,20 @@ def _cumulated(
             for name, columns in (("naive", (PAIRS, SUM, SQUARES)), ("query", (CC, CU, UU)))
         },
     )
+    below, above, tied = rows.twin or (0, 0, 0)
+    if rows.twin:
+        mode = rows.of_mode.index(-1)
+        found.pairs[mode] = counts[0][below] + counts[0][above] - counts[0][tied]
+    if layout.weighting.weighted:
+        weight, total = (sums[of_mode][..., k].copy() for k in (PAIRS, SUM))
+        alone = (shares[..., WEIGHT_SQUARED], shares[..., SQUARED_SUM], sums[..., SQUARES])
+        of_pairs = Quadratic(*(part[of_mode] for part in alone))
+        if rows.twin:
+            weight[mode] = found.pairs[mode]
+        by_query = layout.weighting.by_query
+        found = found.with_weights(PairWeights(weight, total, of_pairs, by_query))
     if not rows.twin:
         return found
-    mode = rows.of_mode.index(-1)
-    below, above, tied = rows.twin
-    found.pairs[mode] = counts[0][below] + counts[0][above] - counts[0][tied]
     for values, both, column in (
         (queries, counts[1], TWIN_QUERIES),
         (clusters, counts[2], TWIN_UNITS),
@@ -569,16 +611,23 @@ def _cumulated(
     found.items[mode] = count_first(first, layout.n_groups, layout.n_bins, [(below, above)])[0]
     if layout.by_place:
         parts = np.cumsum(cells, axis=2).transpose(3, 1, 0, 2)
-        weight, total = parts.reshape(2, 2, N_CELLS, *parts.shape[2:])
-        return replace(found, cells=parts).with_estimates(combine_cells(weight, total).estimate)
-    return found.with_sides(_sides(sums[list(rows.twin)], twin))
+        by_side = parts.reshape(len(parts), 2, N_CELLS, *parts.shape[2:])
+        joined = combine_cells(
+            by_side[0], by_side[1], number=by_side[-1] if len(parts) > 2 else None
+        )
+        return replace(found, cells=parts).with_estimates(joined.estimate)
+    of_sides = list(rows.twin)
+    return found.with_sides(_sides(sums[of_sides], twin, shares[of_sides] if len(shares) else None))
 
 
-def _sides(sums: Floats, twin: Floats) -> Sides:
+def _sides(sums: Floats, twin: Floats, shares: Floats | None) -> Sides:
     """Return the sums of both sides of a tie, from those of the rows below, above and tied."""
     ties = 0.5 * sums[2]
     weight, total = (sums[:2, ..., k] - ties[..., k] for k in (PAIRS, SUM))
-    alone = {k: sums[k][..., [PAIRS, SUM, SUM, SQUARES]].transpose(2, 0, 1) for k in range(3)}
+    pairs = sums[..., [PAIRS, SUM, SUM, SQUARES]]
+    if shares is not None:
+        pairs[..., :3] = shares[..., [WEIGHT_SQUARED, SQUARED_SUM, SQUARED_SUM]]
+    alone = {k: pairs[k].transpose(2, 0, 1) for k in range(3)}
     of_unit = {k: sums[k][..., [CC, CU, CU, UU]].transpose(2, 0, 1) for k in range(3)}
     products = twin[..., TWIN_PRODUCTS:].reshape(*twin.shape[:2], 3, 4).transpose(2, 3, 0, 1)
     return Sides(

@@ -1,4 +1,4 @@
-"""On what terms two rows are compared: how closeness is measured, by what contrast, with whom."""
+"""On what terms rows are compared: how close, by what contrast, with whom, and what pairs count."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ SCORE, QUERY_SD, PERCENTILE = "score", "query_sd", "percentile"
 CLOSENESS = (SCORE, QUERY_SD, PERCENTILE)
 DIFFERENCE, SIGN = "difference", "sign"
 CONTRASTS = (DIFFERENCE, SIGN)
+PAIRS, QUERIES, ROOT = "pairs", "queries", "root"
+ESTIMANDS = (PAIRS, QUERIES, ROOT)
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Terms:
         What a pair counts: :math:`d = y_i - y_j`, or its sign.
     against : str, optional
         The group that the other item of a pair is in; without it, any item outside the group.
+    estimand : {"pairs", "queries", "root"}
+        What the gap is a mean over. With P the pairs of a query and w its weight, by default 1, a
+        pair counts w (``pairs``), w/P (``queries``: every query with a pair counts alike) or w/√P
+        (``root``: between the two).
 
     Examples
     --------
@@ -36,6 +42,7 @@ class Terms:
     closeness: str = SCORE
     contrast: str = DIFFERENCE
     against: str | None = None
+    estimand: str = PAIRS
 
     @property
     def are_default(self) -> bool:

@@ -11,6 +11,7 @@ from mpc_lab.vocabulary import Ints
 if TYPE_CHECKING:
     from mpc_lab.pairing.clusters import ItemSums
     from mpc_lab.pairing.moments import Moments
+    from mpc_lab.pairing.terms import Terms
     from mpc_lab.ranking import LogFacts
     from mpc_lab.scoring import Rule
 
@@ -57,10 +58,13 @@ class Source(Protocol):
         The groups to audit; masks count in this order.
     counts_items : bool
         Whether a sweep can count items by their codes; otherwise the sums over items do.
+    terms : Terms
+        On what terms rows are compared.
     """
 
     groups: tuple[str, ...]
     counts_items: bool
+    terms: Terms
 
     @property
     def facts(self) -> LogFacts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
 LARGEST_WHOLE = 2.0**53
 # Differences of scores and sums of squared outcomes stay finite up to these.
 LARGEST = {"score": 1e300, "outcome": 1e100}
+# Squares of weights and of sums of weights are numbers between these.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 IDS = tuple(role for role in ROLES.values() if not role.is_number and role.name != "group")
 NUMBERS = tuple(role for role in ROLES.values() if role.is_number)
 
@@ -77,6 +80,13 @@ def check_present(role: Role, column: Hashable, missing: Flags, rows: Ints) -> I
 def check_numbers(role: Role, column: Hashable, values: Floats, rows: Ints) -> Iterator[Problem]:
     """Yield the rows whose number cannot be used; NaN is not looked at."""
     what = role.describe(column)
+    if role.name == "weight":
+        wrong = ~((values >= SMALLEST_WEIGHT) & (values <= LARGEST_WEIGHT)) & ~np.isnan(values)
+        if wrong.any():
+            first = int(wrong.argmax())
+            error = no_weight(what, int(rows[first]), float(values[first]))
+            yield Problem(role, "is not above 0 and finite", wrong, error)
+        return
     if role.name == "position":
         wrong = ~((values >= 1) & (values <= LARGEST_WHOLE) & (values == np.floor(values)))
         wrong &= ~np.isnan(values)
@@ -113,7 +123,8 @@ def check_in_query(role: Role, query: Codes, other: Codes) -> Iterator[Problem]:
         if differs.any():
             row = int(differs.argmax())
             labels = other.labels[of_query[row]], other.labels[other.codes[row]]
-            error = two_of_one(role.name, query.labels[query.codes[row]], *labels)
+            said = two_weights if role.is_number else partial(two_of_one, role.name)
+            error = said(query.labels[query.codes[row]], *labels)
             yield Problem(role, "differs inside a query", differs, error)
 
 
@@ -213,6 +224,23 @@ def two_producers(item: object, first: object, second: object) -> MpcError:
     )
 
 
+def no_weight(what: str, row: int, value: float) -> MpcError:
+    """Return the error for a number that is no weight of a query."""
+    return MpcError(
+        f"{what} must hold numbers above 0, from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, but "
+        f"row {row} (rows count from 0) has {value:g}: give each query one over the probability "
+        "that it was sampled, or leave its rows out."
+    )
+
+
+def two_weights(query: object, first: object, second: object) -> MpcError:
+    """Return the error for a query with two weights."""
+    return MpcError(
+        f"All rows of a query must have one weight, but query {query!r} has {first:g} and "
+        f"{second:g}: give each query one weight, or name more columns in query."
+    )
+
+
 # ---- a log, read and checked
 
 
@@ -232,6 +260,7 @@ class ReadRows:
     outcome: Floats
     position: Ints | None
     time: Ints | None
+    weight: Floats | None
     membership: Membership
 
 
@@ -269,6 +298,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         outcome=floats["outcome"],
         position=_read_positions(columns, floats, ids["query"], keep),
         time=_read_times(table, columns),
+        weight=_read_weights(columns, floats, ids["query"], keep),
         membership=read_groups(table, columns.group, columns.group_sep),
     )
 
@@ -379,6 +409,18 @@ def _read_positions(
     position = values.astype(np.int64)
     raise_first(check_in_query(role, query, encode_numbers(position)))
     return position
+
+
+def _read_weights(
+    columns: ColumnNames, floats: dict[str, Floats], query: Codes, rows: Ints
+) -> Floats | None:
+    """Return the weight of each row's query."""
+    if columns.weight is None:
+        return None
+    role, values = ROLES["weight"], floats["weight"]
+    raise_first(check_numbers(role, columns.weight, values, rows))
+    raise_first(check_in_query(role, query, encode_numbers(values)))
+    return values
 
 
 def _read_times(table: Frame, columns: ColumnNames) -> Ints | None:

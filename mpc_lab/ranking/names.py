@@ -34,6 +34,7 @@ class ColumnNames:
     segment: Hashable | None = None
     time: Hashable | None = None
     producer: Hashable | None = None
+    weight: Hashable | None = None
     ascending: bool | None = None
     outcome_name: str | None = None
 
@@ -51,7 +52,7 @@ class ColumnNames:
 
     @property
     def numbers(self) -> tuple[Hashable, ...]:
-        """The columns of scores, outcomes and positions."""
+        """The columns of scores, outcomes, positions and weights."""
         played = self.played(role for role in _NEEDED_FIRST if role.is_number)
         return tuple(name for _, name in played)
 

@@ -69,6 +69,10 @@ class Ranking:
         When the row was shown: numbers, dates, or texts such as ``"2026-03-01 12:00"``. The order
         in which :meth:`mpc_lab.Audit.confidence_sequence` takes queries; by default that of their
         first rows.
+    weight : column, optional
+        How much a query counts, such as one over the probability that it was sampled: numbers above
+        0, the same in all rows of a query. Every pair of the query, and its NDCG, counts so many
+        times; thresholds and counts of pairs do not depend on it.
     missing : {"raise", "drop"}
         What to do with a row in which any of the columns above but `group` is null or NaN.
     ascending : bool
@@ -102,6 +106,8 @@ class Ranking:
     position, segment_code : int64 array or None
     time : int64 array or None
         The place of each row's time among all times, the earliest first.
+    weight : float64 array or None
+        The weight of each row's query.
     segments : tuple of str
         Names of the segments, sorted; ``segment_code`` counts in this order.
 
@@ -135,6 +141,7 @@ class Ranking:
     segment_code: Ints | None
     position: Ints | None
     time: Ints | None
+    weight: Floats | None
     score: Floats
     outcome: Floats
     outcome_given: Floats
@@ -155,6 +162,7 @@ class Ranking:
         segment: Hashable | None = None,
         time: Hashable | None = None,
         producer: Hashable | None = None,
+        weight: Hashable | None = None,
         missing: str = "raise",
         ascending: bool = False,
         outcome_name: str | None = None,
@@ -173,6 +181,7 @@ class Ranking:
             position=position,
             segment=segment,
             time=time,
+            weight=weight,
             ascending=ascending,
             outcome_name=outcome_name,
         )
@@ -189,7 +198,7 @@ class Ranking:
         self.segment_code, segments = _codes_and_labels(rows.segment)
         self.segments = tuple(segments)
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
-        self.time = rows.time
+        self.time, self.weight = rows.time, rows.weight
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
         self._files: Files | None = None
         self._stamp: list[dict[str, Any]] = []
@@ -239,6 +248,15 @@ class Ranking:
         if self._score_std is None:
             self._score_std = standard_deviation(self.score)
         return self._score_std
+
+    @property
+    def query_weights(self) -> Floats | None:
+        """The weight of each query code; None where every query counts 1."""
+        if self.weight is None:
+            return None
+        weights = np.empty(self.n_queries)
+        weights[self.query_code] = self.weight
+        return weights
 
     @property
     def outcome_range(self) -> tuple[float, float]:
@@ -327,6 +345,7 @@ class Ranking:
         part.segment_code = None if self.segment_code is None else self.segment_code[rows]
         part.position = None if self.position is None else self.position[rows]
         part.time = None if self.time is None else self.time[rows]
+        part.weight = None if self.weight is None else self.weight[rows]
         part.score, part.outcome = self.score[rows], self.outcome[rows]
         part.outcome_given = self.outcome_given[rows]
         part.masks = np.take(self.masks, rows, axis=1)
@@ -347,8 +366,9 @@ class Ranking:
                 self.masks,
             ):
                 digest.update(b"none" if part is None else np.ascontiguousarray(part).data)
-            if self.time is not None:
-                digest.update(np.ascontiguousarray(self.time).data)
+            for more in (self.time, self.weight):
+                if more is not None:
+                    digest.update(np.ascontiguousarray(more).data)
             if self.producer_code is not None:
                 digest.update(b"producer")
                 digest.update(np.ascontiguousarray(self.producer_code).data)

@@ -24,7 +24,8 @@ from mpc_lab.inference.estimates import Estimates, owner_variance
 from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.power import floor_variance, mde
 from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
-from mpc_lab.pairing.moments import Moments, Quadratic, Scaling, Together
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Scaling, Together
+from mpc_lab.pairing.terms import PAIRS, terms_of
 from mpc_lab.results.base import AuditBase, settings
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
@@ -356,7 +357,7 @@ def _bands(
     together: list[tuple[Array, Together]],
 ) -> tuple[Array, Array]:
     low, high = np.full(moments.pairs.shape, np.nan), np.full(moments.pairs.shape, np.nan)
-    pairs = moments.pairs.astype(float)
+    pairs, weight = moments.pairs.astype(float), moments.total_weight
     delta = moments.by["naive"].cu / np.maximum(pairs, 1.0)
     scaling = None
     if moments.sides is not None and moments.two_sided is not None:
@@ -370,7 +371,7 @@ def _bands(
                         continue  # without a second pass there are estimates alone
                     own = Scaling(scaling.alpha[:, group], scaling.eta[:, group])
                 moving = covariance(
-                    pairs[mode, group],
+                    weight[mode, group],
                     delta[mode, group],
                     *sums.of(mode, k, own, indices[group]),
                 )
@@ -426,6 +427,7 @@ def moments(
             )
     for side in by_rule[0].squares:
         cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
+    cells |= _weight_sums(by_rule)
     cells |= side_sums(by_rule, own)
     if correlations is not None:
         cells["correlation"] = np.stack(list(correlations))
@@ -437,6 +439,28 @@ def moments(
     return moments_dataset(plan.groups, plan.rule_labels, modes, cells, attrs)
 
 
+def _weight_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
+    """Return what adds up where pairs do not count alike, as it is saved."""
+    found = [part.weights for part in by_rule if part.weights is not None]
+    if not found:
+        return {}
+    cells = {
+        "pair_weight": [one.weight for one in found],
+        "pair_total": [one.total for one in found],
+    }
+    for square in ("cc", "cu", "uu"):
+        cells[f"pair_{square}"] = [getattr(one.alone, square) for one in found]
+    return {name: np.stack(values) for name, values in cells.items()}
+
+
+def _read_weights(values: Mapping[str, Array], rule: int, by_query: bool) -> PairWeights | None:
+    """Return what adds up under one rule, where it was saved."""
+    if "pair_weight" not in values:
+        return None
+    alone = Quadratic(*(values[f"pair_{square}"][rule] for square in ("cc", "cu", "uu")))
+    return PairWeights(values["pair_weight"][rule], values["pair_total"][rule], alone, by_query)
+
+
 def moments_by_rule(audit: AuditBase) -> list[Moments]:
     """Return the moments of each scoring rule at all their thresholds."""
     found = audit.moments
@@ -444,6 +468,7 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
         raise MpcError("This audit holds no sums to work from; run mpc.audit again on the log.")
     modes = tuple(MODES[name] for name in found["pairing_mode"].values.tolist())
     values = {str(name): found[name].values for name in found.data_vars}
+    by_query = terms_of(settings(audit)).estimand != PAIRS
     return [
         Moments(
             modes=modes,
@@ -470,6 +495,7 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
             sides=read_sides(values, rule),
             cells=values["cells"][rule] if "cells" in values else None,
             owner=str(settings(audit).get("owner", ITEM)),
+            weights=_read_weights(values, rule, by_query),
         )
         for rule in range(found.sizes["scoring_rule"])
     ]

@@ -22,7 +22,15 @@ from mpc_lab.errors import (
 )
 from mpc_lab.inference.multiplicity import METHODS
 from mpc_lab.inference.verdicts import check_tolerance
-from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE, Terms
+from mpc_lab.pairing.terms import (
+    CLOSENESS,
+    CONTRASTS,
+    DIFFERENCE,
+    ESTIMANDS,
+    PAIRS,
+    SCORE,
+    Terms,
+)
 from mpc_lab.pairing.thresholds import Quantile, Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
 from mpc_lab.results.primary import Primary, as_primary
@@ -73,11 +81,12 @@ class Plan:
     against: str | None = None
     outcome_cap: float | None = None
     owner: str = ITEM
+    estimand: str = PAIRS
 
     @property
     def terms(self) -> Terms:
         """On what terms rows are compared."""
-        return Terms(self.closeness, self.contrast, self.against)
+        return Terms(self.closeness, self.contrast, self.against, self.estimand)
 
     @property
     def masked_groups(self) -> tuple[str, ...]:
@@ -141,6 +150,7 @@ def make_plan(
     contrast: str = DIFFERENCE,
     against: str | None = None,
     outcome_cap: float | None = None,
+    estimand: str = PAIRS,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
@@ -168,6 +178,7 @@ def make_plan(
         against=against,
         outcome_cap=None if outcome_cap is None else check_number("outcome_cap", outcome_cap),
         owner=_owner(log, cluster),
+        estimand=_label("estimand", estimand, ESTIMANDS),
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)

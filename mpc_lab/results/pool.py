@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.power import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
-from mpc_lab.pairing.terms import DIFFERENCE, SCORE
+from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE
 from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import moments_by_rule
@@ -48,6 +48,7 @@ _TERMS = {
     "against": None,
     "outcome_cap": None,
     "owner": ITEM,
+    "estimand": PAIRS,
 }
 
 
@@ -355,6 +356,7 @@ def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
         squares={side: sums * kept for side, sums in moments.squares.items()},
         sides=moments.sides and moments.sides.take(lambda values: values * kept[0]),
         cells=None if moments.cells is None else moments.cells * kept[0],
+        weights=moments.weights and moments.weights.take(lambda values: values * kept),
     )
 
 

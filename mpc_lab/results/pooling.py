@@ -21,11 +21,11 @@ from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.items import MOST_KEPT, Rows, join_rows, rows_of_group, square_rows
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.modes import rows_of
-from mpc_lab.pairing.moments import Moments, Quadratic, Sides, Together
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.results.assemble import Cross, moments_by_rule
 from mpc_lab.results.base import need_rows, settings
-from mpc_lab.vocabulary import ITEM, MODES, Floats, Mode, Side
+from mpc_lab.vocabulary import ITEM, MODES, Floats, Mode
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.log import Log
@@ -62,7 +62,8 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
         for group, (log, bit) in enumerate(_logs(audit, rule)):
             for mode, tables in enumerate(rows_of_group(log, bit, moments, group)):
                 for kind, table in zip(rows, tables, strict=True):
-                    rows[kind].append(_columns(table, rule, mode, group))
+                    weighted = moments.weights is not None
+                    rows[kind].append(_columns(table, rule, mode, group, weighted))
     return {kind: _stack_rows(parts, names) for kind, parts in rows.items()}
 
 
@@ -105,7 +106,9 @@ def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
         yield shared, k
 
 
-def _columns(table: Rows, rule: int, mode: int, group: int) -> dict[str, NDArray[Any]]:
+def _columns(
+    table: Rows, rule: int, mode: int, group: int, weighted: bool
+) -> dict[str, NDArray[Any]]:
     """Return the rows of one cell in the smallest types: there may be many millions."""
     n = len(table.one)
     return {
@@ -116,7 +119,8 @@ def _columns(table: Rows, rule: int, mode: int, group: int) -> dict[str, NDArray
         "other": table.other.astype(np.uint32),
         "outside": table.outside,
         "bin": table.bin.astype(np.uint8),
-        "pairs": table.pairs.astype(np.uint32),
+        # Sums of weights are no whole numbers.
+        "pairs": table.pairs.astype(np.float64 if weighted else np.uint32),
         "sums": table.sums,
     }
 
@@ -217,10 +221,15 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
     center = np.array([_center(shares, rule, group) for group in range(n_groups)])
     by = {name: Quadratic(*(np.zeros(shape) for _ in range(3))) for name in names}
     sides, cells = _no_sides(shares, names, shape), None
-    if all(moments.cells is not None for share in shares for moments in share.moments):
-        cells = np.zeros((2, N_PARTS, *shape[1:]))
+    every = [moments for share in shares for moments in share.moments]
+    weighted = any(moments.weights is not None for moments in every)
+    weight, total_of = np.zeros(shape), np.zeros(shape)
+    if all(moments.cells is not None for moments in every):
+        cells = np.zeros((3 if weighted else 2, N_PARTS, *shape[1:]))
     for share in shares:
         moments = share.moments[share.rules[rule]]
+        whole, moments = moments, moments.without_weights()
+        sums = moments.by["naive"].cu if whole.weights is None else whole.weights.total
         for group, own in enumerate(share.groups):
             if own is None:
                 continue
@@ -228,6 +237,9 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
             shift = float(moments.center[own] - center[group])
             for name, total in counts.items():
                 total[:, group] += getattr(moments, name)[:, own, index]
+            here = whole.total_weight[:, own, index]
+            weight[:, group] += here
+            total_of[:, group] += sums[:, own, index] + shift * here
             for name in names:
                 moved = recentred(moments.by[name][:, own, index], shift)
                 by[name].cc[:, group] += moved.cc
@@ -236,8 +248,10 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
             if sides is not None and moments.sides is not None:
                 _add_sides(sides, group, moments.sides, own, index, shift)
             if cells is not None and moments.cells is not None:
-                here = moments.cells[:, :, own, index]
-                cells[:, :, group] += np.stack([here[0], here[1] + shift * here[0]])
+                of_cell = moments.cells[:, :, own, index]
+                number = [of_cell[-1] if len(of_cell) > 2 else of_cell[0]] if weighted else []
+                moved_cells = [of_cell[0], of_cell[1] + shift * of_cell[0], *number]
+                cells[:, :, group] += np.stack(moved_cells)
     found = Moments(
         modes=modes,
         edges=np.tile(edges, (n_groups, 1)),
@@ -248,10 +262,14 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
         items=np.zeros(shape, dtype=np.int64),
         by=by,
     )
+    if weighted:
+        by_query = any(moments.by_query for moments in every)
+        found = found.with_weights(PairWeights(weight, total_of, by["naive"], by_query))
     if cells is None:
         return found.with_sides(sides)
-    weight, total = cells.reshape(2, 2, N_CELLS, *shape[1:])
-    return replace(found, cells=cells).with_estimates(combine_cells(weight, total).estimate)
+    by_side = cells.reshape(len(cells), 2, N_CELLS, *shape[1:])
+    joined = combine_cells(by_side[0], by_side[1], number=by_side[2] if weighted else None)
+    return replace(found, cells=cells).with_estimates(joined.estimate)
 
 
 def _no_sides(
@@ -321,13 +339,13 @@ def with_items(
 ) -> Moments:
     """Add up the tables of items and of dyads, then square them."""
     _, n_groups, n_bins = moments.pairs.shape
-    rows = rows_of(moments.modes)
+    rows = rows_of(moments.modes, apart=moments.by_query)
 
     def square(group: int) -> list[ItemSums]:
-        def of(kind: str, side: Side) -> Rows:
-            return _join_tables(shares, tables, kind, rule, side, group, moments, edges)
+        def of(kind: str, row: int) -> Rows:
+            return _join_tables(shares, tables, kind, rule, row, group, moments, edges)
 
-        found = [(of("items", side), of("dyads", side)) for side in rows.sides]
+        found = [(of("items", row), of("dyads", row)) for row in range(len(rows.sides))]
         return square_rows(found, rows, n_bins)
 
     found = [square(group) for group in range(n_groups)]
@@ -339,7 +357,7 @@ def _join_tables(
     tables: list[dict[str, xr.Dataset]],
     kind: str,
     rule: int,
-    side: Side,
+    row: int,
     group: int,
     moments: Moments,
     edges: Floats,
@@ -349,8 +367,8 @@ def _join_tables(
         own = share.groups[group]
         if own is None:
             continue
-        row = rows_of(share.kept_modes).sides.index(side)
-        rows = _rows_of_cell(table[kind], share.rules[rule], row, own)
+        there = _row_there(moments, share.kept_modes, row)
+        rows = _rows_of_cell(table[kind], share.rules[rule], there, own)
         mine = share.moments[share.rules[rule]]
         bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
         kept = bins < len(edges)
@@ -368,6 +386,15 @@ def _join_tables(
             )
         )
     return join_rows(found)
+
+
+def _row_there(moments: Moments, modes: tuple[Mode, ...], row: int) -> int:
+    """Return where a row of sums of the pool is among those of an audit with more modes."""
+    here = rows_of(moments.modes, apart=moments.by_query)
+    there = rows_of(modes, apart=moments.by_query)
+    if row in here.twin:
+        return there.twin[here.twin.index(row)]
+    return there.of_mode[modes.index(moments.modes[here.of_mode.index(row)])]
 
 
 def _rows_of_cell(table: xr.Dataset, rule: int, row: int, group: int) -> dict[str, NDArray[Any]]:

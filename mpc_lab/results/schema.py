@@ -188,6 +188,18 @@ MOMENTS: dict[str, Variable] = {
     "outside_cc": Variable(
         MOMENT_DIMS, "f", "sum of squared pair counts over the other items", "1", optional=True
     ),
+    **{
+        f"pair_{name}": Variable(
+            MOMENT_DIMS, "f", f"{meaning}, where pairs do not count alike", units, optional=True
+        )
+        for name, meaning, units in (
+            ("weight", "weight of the pairs", "1"),
+            ("total", "centred sum of weighted differences", "outcome"),
+            ("cc", "sum of squared weights", "1"),
+            ("cu", "sum of squared weights times centred differences", "outcome"),
+            ("uu", "sum of squared weighted centred differences", "outcome^2"),
+        )
+    },
     **_side_schema("", "bin"),
     **_side_schema("headline_"),
     "cells": Variable(

@@ -61,8 +61,10 @@ def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
 def _items_recur(moments: Moments) -> Array:
     """Tell where an item is in two units, which makes Σc² larger over items than inside units."""
     whole, inside = moments.by["item"].cc.copy(), moments.by["item_query"].cc
-    if moments.two_sided is not None:
-        # Counts of two sides are joined by weights, which round.
+    # Sums of weights round, and so do the counts of two sides, which weights join.
+    if moments.weights is not None:
+        whole *= 1 - 1e-12
+    elif moments.two_sided is not None:
         whole[moments.two_sided] *= 1 - 1e-12
     return np.asarray(whole > inside)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mpc_lab.pairing.terms import PERCENTILE, QUERY_SD, SIGN, terms_of
+from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
 from mpc_lab.text import quoted
 
 _CLOSENESS = {
@@ -20,7 +20,17 @@ _SIGN = (
     "in which the item of the group has the higher outcome, less the share in which it has the "
     "lower one."
 )
-
+_ESTIMANDS = {
+    QUERIES: "Every query with a pair counts the same, however many pairs it has (estimand "
+    "'queries').",
+    ROOT: "A query counts the square root of the number of its pairs (estimand 'root'): between "
+    "every pair and every query counting the same.",
+}
+_WEIGHTS = {
+    PAIRS: "A pair counts the weight of its query ({}).",
+    QUERIES: "It counts its weight ({}).",
+    ROOT: "That is multiplied by the weight of the query ({}).",
+}
 
 _RANK_ONLY = (
     "The log has places and no scores: neighbours in the list are compared, however far apart "
@@ -102,6 +112,10 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
         yield _CLOSENESS[terms.closeness]
     if terms.contrast == SIGN:
         yield _SIGN
+    if terms.estimand in _ESTIMANDS:
+        yield _ESTIMANDS[terms.estimand]
+    if columns.get("weight") is not None:
+        yield _WEIGHTS[terms.estimand].format(quoted(columns["weight"]))
     cap = options.get("outcome_cap")
     if cap is not None:
         capped = int(options.get("n_capped", 0))

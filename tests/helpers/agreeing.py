@@ -44,6 +44,7 @@ def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame
             "position": place + 1,
             "label": rng.choice(["a", "b", "c|d", "a|d", "", "  "], n),
             "country": np.where(query % 3, "fr", "de"),
+            "w": 0.3 + (query * 31 % 13) / 4,
             **{
                 name: rng.random(n) < share
                 for name, share in zip(BOOLEANS, (0.5, 0.3, 0.1), strict=True)

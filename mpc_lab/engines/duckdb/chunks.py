@@ -21,7 +21,12 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.kernels import finished, kernel
 from mpc_lab.pairing.log import Log, below_by_position, below_by_score
 from mpc_lab.pairing.walk import added
-from mpc_lab.ranking.checks import LARGEST, LARGEST_WHOLE
+from mpc_lab.ranking.checks import (
+    LARGEST,
+    LARGEST_WEIGHT,
+    LARGEST_WHOLE,
+    SMALLEST_WEIGHT,
+)
 from mpc_lab.vocabulary import Ints
 
 if TYPE_CHECKING:
@@ -93,8 +98,8 @@ class Spool:
         ----------
         columns : dict of arrays
             ``score``, ``outcome``, ``mask0`` …, and where there are any ``item``, ``owner``,
-            ``tie`` and other score columns ``extra0`` …, each as narrow as it came. All chunks have
-            the same columns.
+            ``tie`` and other score columns ``extra0`` …, each as narrow as it came; ``weight`` by
+            query. All chunks have the same columns.
         starts, units : int64 arrays
             As in `Log`.
         """
@@ -129,6 +134,7 @@ class Spool:
             row=row,
             tie=tie,
             origin=self.first_queries[number],
+            weight=found.get("weight", np.empty(0)),
         )
         return Part(log, {name: found[f"extra{k}"] for k, name in enumerate(self.extra)})
 
@@ -262,6 +268,8 @@ class Inspector:
             raise BadRows
         if self.positions and not _positions_differ(-columns["tie"], chunk.starts):
             raise BadRows
+        if "weight" in columns:
+            columns["weight"] = _weights_of_queries(columns["weight"], chunk.starts)
         if "tie" in columns:
             columns["tie"] = columns["tie"].astype(np.int64)
         if "item" in columns:
@@ -282,6 +290,15 @@ def _are_in_range(values: NDArray[Any], name: str) -> bool:
     if suspect and not np.isfinite(values).all():
         return False
     return max(abs(float(values.min())), abs(float(values.max()))) <= LARGEST.get(name, np.inf)
+
+
+def _weights_of_queries(weight: NDArray[np.float64], starts: Ints) -> NDArray[np.float64]:
+    """Return one weight a query; raise `BadRows` if there is none."""
+    of_query = weight[starts[:-1]]
+    fit = (of_query >= SMALLEST_WEIGHT) & (of_query <= LARGEST_WEIGHT)
+    if not fit.all() or (weight != np.repeat(of_query, np.diff(starts))).any():
+        raise BadRows
+    return of_query
 
 
 def _positions_differ(position: NDArray[np.float64], starts: Ints) -> bool:

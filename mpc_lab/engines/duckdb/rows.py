@@ -64,7 +64,7 @@ class DuckRows:
                 self.ids.append((role, getattr(columns, role), role))
         self.numbers: list[tuple[str, Hashable, str]] = [
             (role, getattr(columns, role), role)
-            for role in ("score", "outcome", "position")
+            for role in ("score", "outcome", "position", "weight")
             if getattr(columns, role) is not None
         ]
         self.extra = [("score", name, f"extra{k}") for k, name in enumerate(spec.extra)]
@@ -145,6 +145,7 @@ class DuckRows:
         kinds = {row[0]: row[1] for row in database.rows("DESCRIBE SELECT * FROM log")}
         names = [*self.unit_keys, *self.keys]
         numbers = ["score", "outcome", *(alias for _, _, alias in self.extra)]
+        numbers += [] if self.spec.columns.weight is None else ["weight"]
         columns = [f"log.{name}" for name in (*names, *numbers, *self.masks)]
         order = [
             key
@@ -342,6 +343,12 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
             yield checks.no_position(_what("position", columns.position), *found_row)
         if (twice := _twice(database, rows, "position")) is not None:
             yield checks.position_twice(int(twice[0]), _query_id(rows, files, twice[1:]))
+    if columns.weight is not None:
+        fit = f"weight >= {checks.SMALLEST_WEIGHT!r} AND weight <= {checks.LARGEST_WEIGHT!r}"
+        found_row = _row_where(database, rows, "weight", f"NOT ({fit})")
+        if found_row is not None:
+            yield checks.no_weight(_what("weight", columns.weight), *found_row)
+        yield from _two_of_one(database, rows, files, "weight")
     for role, name, sql in rows.extra:
         ((_, found),) = _counted(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
         if found[0]:
@@ -366,9 +373,12 @@ def _two_of_one(database: Database, rows: DuckRows, files: Files, role: str) -> 
         f"WHERE {role} <> one ORDER BY row LIMIT 1",
     )
     if found is not None:
-        name = getattr(rows.spec.columns, role)
+        name, query = getattr(rows.spec.columns, role), _query_id(rows, files, found[:-2])
+        if role == "weight":
+            yield checks.two_weights(query, *found[-2:])
+            return
         labels = [key_to_id(files, name, key) for key in found[-2:]]
-        yield checks.two_of_one(role, _query_id(rows, files, found[:-2]), *labels)
+        yield checks.two_of_one(role, query, *labels)
 
 
 def _not_finite_scores(

@@ -29,6 +29,8 @@ _NO_BOOST = {
     "closeness": "A boost is in units of the score, and so must be the distances it is held to.",
     "contrast": "A boost is judged by the mean of outcomes, which the sign of differences hides.",
     "against": "A boost moves the items of a group past all others, not past some of them.",
+    "estimand": "A boost is judged by the sum of outcomes over all lists, to which every pair that "
+    "turns round adds alike.",
 }
 _OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective")
 

@@ -39,8 +39,7 @@ def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr
         if (group, rule) != opened:
             cell, opened = open_cell(audit, "bootstrap", group, rule, mode), (group, rule)
         if MODES[mode].two_sided:
-            weight, total, fewest = cell.parts_by_unit(mode, epsilon)
-            two_sided[k] = bootstrap_sides(weight, total, fewest=fewest, **options)
+            two_sided[k] = bootstrap_sides(*cell.parts_by_unit(mode, epsilon), **options)
         else:
             side = MODES[mode].side
             counts[:, k], sums[:, k] = sums_by_unit(cell.log, cell.member, side, epsilon)

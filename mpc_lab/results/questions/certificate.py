@@ -109,6 +109,7 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
         item_i=pairs.owner_i,
         item_j=pairs.owner_j,
         owner=pairs.owner,
+        weight=pairs.weight,
         cluster=cluster,
         level=level,
         seed=seed,

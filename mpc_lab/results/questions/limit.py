@@ -100,6 +100,7 @@ def _of_mode(cell: CellRows, mode: str, h: float, cluster: str, level: float) ->
             item_i=pairs.owner_i,
             item_j=pairs.owner_j,
             owner=pairs.owner,
+            weights=pairs.weights,
             cluster=cluster,
             level=level,
         )

@@ -5,7 +5,7 @@ The arrays are for the questions that sums cannot answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpc_lab.inference.clustered import PairCodes
     from mpc_lab.inference.sides import SidedPairs
     from mpc_lab.pairing.log import Log
+    from mpc_lab.pairing.weighting import ListedWeights
     from mpc_lab.ranking import Ranking
 
 
@@ -85,15 +86,17 @@ def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: floa
     listed = _list(audit, ranking, scores, group, rule, mode, epsilon, None)
     codes = ranking.query_code if ranking.unit_code is None else ranking.unit_code
     query = codes[listed["row_i"]]
+    weight = listed["weight"]
     if not MODES[mode].two_sided:
-        return fit(listed["d"], query)
+        return fit(listed["d"], query, weight)
     if ranking.position is not None:
         raise MpcError(
             f"regression must have a mode without place cells; got {mode!r} on a log with "
             'positions. Take pairing_mode="matched", or a ranking without its position column.'
         )
     used = ranking.score if scores is None else scores
-    return fit_sides(listed["d"], np.sign(used[listed["row_j"]] - used[listed["row_i"]]), query)
+    direction = np.sign(used[listed["row_j"]] - used[listed["row_i"]])
+    return fit_sides(listed["d"], direction, query, weight)
 
 
 def _list(
@@ -132,18 +135,24 @@ class CellPairs:
     owner_i: Ints | None
     owner_j: Ints | None
     owner: str
+    weights: ListedWeights | None = None
+
+    @property
+    def weight(self) -> Floats | None:
+        """What each pair counts; None where each counts 1."""
+        return None if self.weights is None else self.weights.of_pairs
 
     def codes(self) -> PairCodes:
-        """Return what the pairs share that makes them dependent in this audit."""
+        """Return what pairs share that makes them dependent in this audit, and what they count."""
         from mpc_lab.inference.clustered import pair_codes
 
-        return pair_codes(self.query, self.owner_i, self.owner_j, self.owner)
+        return pair_codes(self.query, self.owner_i, self.owner_j, self.owner, weight=self.weight)
 
     def item_codes(self) -> PairCodes:
         """Return what the pairs share, with items that are items, and not their producers."""
         from mpc_lab.inference.clustered import pair_codes
 
-        return pair_codes(self.query, self.item_i, self.item_j)
+        return pair_codes(self.query, self.item_i, self.item_j, weight=self.weight)
 
 
 @dataclass(frozen=True)
@@ -218,15 +227,15 @@ class CellRows:
 
         return count_side(self.log, self.member, MODES[mode].side)
 
-    def parts_by_unit(self, mode: str, epsilon: float) -> tuple[csr_array, csr_array, float]:
-        """Return the weight and the sum of each unit on the sides of a mode of two, as tables.
+    def parts_by_unit(self, mode: str, epsilon: float) -> tuple[csr_array, csr_array, csr_array]:
+        """Return weight, sum and number of each unit's pairs on the sides of a mode of two.
 
-        And what a side must weigh to count.
+        Sides that go by scores have no number: they count however few pairs they have.
         """
         from scipy.sparse import csr_array
 
         from mpc_lab.pairing.pairs import sums_by_side, unit_of_rows
-        from mpc_lab.pairing.places import FEWEST, N_PARTS, parts_of
+        from mpc_lab.pairing.places import N_PARTS, parts_of
 
         if self.ranking.position is not None:
             pairs = self.pairs(mode, epsilon)
@@ -234,11 +243,12 @@ class CellRows:
             part = parts_of(place[pairs.row_i], place[pairs.row_j])
             at = (unit_of_rows(self.log, pairs.row_i), part)
             shape = (self.ranking.n_units, N_PARTS)
-            weight = csr_array((np.ones(len(part)), at), shape=shape)
-            return weight, csr_array((pairs.d, at), shape=shape), FEWEST
+            count = np.ones(len(part)) if pairs.weight is None else pairs.weight
+            tables = (count, count * pairs.d, np.ones(len(part)))
+            return tuple(csr_array((values, at), shape=shape) for values in tables)  # type: ignore[return-value]
         sides = sums_by_side(self.log, self.member, MODES[mode], epsilon)
         tables = [csr_array(np.column_stack([side[k] for side in sides])) for k in (0, 1)]
-        return tables[0], tables[1], 0.0
+        return tables[0], tables[1], tables[0][:, :0]
 
     def sided(self, pairs: CellPairs, tie: float) -> SidedPairs:
         """Return listed pairs on the sides of a tie: by place where there are positions.
@@ -250,9 +260,10 @@ class CellRows:
         listed = (pairs.distance, pairs.d)
         if self.ranking.position is not None:
             place = self.ranking.position[self.log.row]
-            return by_place(*listed, place[pairs.row_i], place[pairs.row_j], pairs.codes())
+            sided = by_place(*listed, place[pairs.row_i], place[pairs.row_j], pairs.codes())
+            return replace(sided, counts=pairs.weights)
         direction = np.sign(self.log.score[pairs.row_j] - self.log.score[pairs.row_i])
-        return by_score(*listed, direction, tie, pairs.codes())
+        return replace(by_score(*listed, direction, tie, pairs.codes()), counts=pairs.weights)
 
     def pairs(self, mode: str, epsilon: float) -> CellPairs:
         """List the pairs up to a distance."""
@@ -272,6 +283,7 @@ class CellRows:
             owner_i=None if owner is None else owner[i],
             owner_j=None if owner is None else owner[j],
             owner=self.ranking.owner,
+            weights=self.log.weights_of(i),
         )
 
 

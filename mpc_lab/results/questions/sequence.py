@@ -15,7 +15,8 @@ from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.pairing.thresholds import parse_threshold
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.assemble import headline_moments, mode_rows
-from mpc_lab.results.base import AuditBase, rule_scores, settings
+from mpc_lab.results.base import AuditBase, refuse_terms, rule_scores, settings
+from mpc_lab.results.recipe import columns
 from mpc_lab.results.schema import HEADLINE_DIMS
 from mpc_lab.results.sides import infer
 from mpc_lab.vocabulary import Floats, Ints
@@ -26,6 +27,7 @@ Cells = dict[str, NDArray[Any]]
 ROWS, SUMS, ASYMPTOTIC = "betting", "betting from sums", "asymptotic"
 # Their α is a third of the spread of all scores, which is another one at every look.
 _MOVING = ("boosted", "demoted")
+_ALIKE = "Its bets are on a mean over pairs that count alike."
 
 
 def confidence_sequence(audit: AuditBase, planned: int, asymptotic: bool) -> xr.Dataset:
@@ -72,11 +74,22 @@ def _fixed_threshold(audit: AuditBase) -> float:
     return threshold
 
 
+def _refuse_weights(audit: AuditBase) -> None:
+    """Refuse pairs that do not count alike: a bet is on a mean over at most so many of a query."""
+    refuse_terms(audit, "confidence_sequence", {"estimand": _ALIKE})
+    if columns(audit).get("weight") is not None:
+        raise MpcError(
+            "audit.confidence_sequence() must be asked of a log without weight=; got one with "
+            f"weights. {_ALIKE} Run the audit without weight=."
+        )
+
+
 def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str, Any]]:
     """Return the cells by bets on bounded outcomes, and what they rest on."""
     from mpc_lab.inference.betting import find_bounds
 
     _fixed_threshold(audit)
+    _refuse_weights(audit)
     given = settings(audit).get("bounds")
     ranking = audit.ranking
     # A walked log whose rows were read for another question still goes by its sums: the way must
