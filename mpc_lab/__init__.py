@@ -17,6 +17,7 @@ _HOME = {
     "Column": "mpc_lab.scoring",
     "Demoted": "mpc_lab.scoring",
     "MpcError": "mpc_lab.errors",
+    "PowerLaw": "mpc_lab.ranking",
     "Powered": "mpc_lab.pairing",
     "Quantile": "mpc_lab.pairing",
     "Ranking": "mpc_lab.ranking",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mpc_lab.pairing import Powered as Powered
     from mpc_lab.pairing import Quantile as Quantile
     from mpc_lab.pairing import Smallest as Smallest
+    from mpc_lab.ranking import PowerLaw as PowerLaw
     from mpc_lab.ranking import Ranking as Ranking
     from mpc_lab.results import Audit as Audit
     from mpc_lab.results import load as load

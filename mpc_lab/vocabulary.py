@@ -584,6 +584,14 @@ ROLES = {
             is_unique=True,
         ),
         _role(
+            "examined",
+            "probability that the row was looked at: outcomes are divided by it",
+            "probability that the row was looked at, by which outcomes are divided: a column, or a "
+            "number: the exponent of place^-number",
+            "",  # never guessed: it changes what the outcome means
+            is_number=True,
+        ),
+        _role(
             "unit",
             "what queries lie in, such as a user",
             "a coarser cluster of queries, such as the user",

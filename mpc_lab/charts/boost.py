@@ -143,6 +143,7 @@ def _subtitle(audit: Audit, found: FairBoost, curve: xr.Dataset, measure: str) -
             f"Shaded: the {level} set of α*, the boosts at which a gap of 0 is not rejected"
         )
     lines += [found.note.capitalize()] if found.note and found.held_out else []
+    lines += [found.caution] if found.caution else []
     return lines
 
 

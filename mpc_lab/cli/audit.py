@@ -68,7 +68,7 @@ reader of the output left, 143 terminated.
 """
 
 # What is said of the columns, beside their names.
-_SAID = ("group_sep", "missing", "ascending", "outcome_name")
+_SAID = ("group_sep", "missing", "ascending", "outcome_name", "examined_floor")
 _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
 # A path of "-" prints these instead.
@@ -144,10 +144,27 @@ def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
 # -- the log ---------------------------------------------------------------------------------
 
 
-def _keywords(roles: dict[str, list[str]], given: dict[str, Any]) -> dict[str, Any]:
+def _keywords(
+    roles: dict[str, list[str]], given: dict[str, Any], known: Sequence[str]
+) -> dict[str, Any]:
     """Return the columns as an audit takes them."""
     single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    if "examined" in single:
+        single["examined"] = _examined(single["examined"], known)
     return {**single, **{name: given[name] for name in _SAID if name in given}}
+
+
+def _examined(given: str, known: Sequence[str]) -> Any:
+    """Return a column, or the power law that a number stands for."""
+    from mpc_lab.ranking import PowerLaw
+
+    if given in known:
+        return given
+    try:
+        eta = float(given)
+    except ValueError:
+        return given
+    return PowerLaw(eta)
 
 
 def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
@@ -216,7 +233,7 @@ def _audit(files: Files, given: dict[str, Any]) -> Audit:
     with Progress(chosen["progress"], unit="file") as bar:
         log = open_log(
             files,
-            _keywords(_roles(files, given), given),
+            _keywords(_roles(files, given), given, files.names),
             rules=chosen.get("scoring_rules", ()),
             progress=bar,
             **how,

@@ -121,6 +121,9 @@ OPTIONS = (
         ("raise", "drop"),
     ),
     Option("ascending", "flag", COLUMNS, "a smaller score is better: a distance, a rank"),
+    Option(
+        "examined_floor", "number", COLUMNS, "--examined below it is raised to it (0.05)", "NUMBER"
+    ),
     Option("outcome_name", "text", COLUMNS, "what to call the outcome (its column)", "WORD"),
     Option(
         "guess",
@@ -301,7 +304,7 @@ COLUMN_OPTIONS = tuple(
     and option.kind != "flag"
     and not option.choices
     # The panel asks for columns; how the outcome is called it takes from its column.
-    and option.name != "outcome_name"
+    and option.name not in ("outcome_name", "examined_floor")
 )
 
 

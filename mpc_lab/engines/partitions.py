@@ -73,11 +73,8 @@ class Spec:
     @property
     def needed(self) -> list[Any]:
         """All columns that are read."""
-        names: list[Any] = list(self.extra)
-        for role, name in self.columns.given().items():
-            if role in ROLES:
-                names += name if isinstance(name, tuple) else (name,)
-        return list(dict.fromkeys(names))
+        played = (name for _, name in self.columns.played(ROLES.values()))
+        return list(dict.fromkeys([*self.extra, *played]))
 
     @property
     def unit_columns(self) -> list[Any]:
@@ -148,7 +145,7 @@ class Tally:
 
     Attributes
     ----------
-    n_rows, dropped, n_capped : int
+    n_rows, dropped, n_capped, n_floored : int
     queries, units, items : uint64 arrays
         What tells the queries, units and items of the partition from all others.
     producers : uint64 array
@@ -158,6 +155,7 @@ class Tally:
     n_rows: int
     dropped: int
     n_capped: int = 0
+    n_floored: int = 0
     queries: Masks = field(default_factory=_no_names)
     units: Masks = field(default_factory=_no_names)
     items: Masks = field(default_factory=_no_names)
@@ -205,7 +203,7 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
     labels = ranking.item_labels(np.arange(ranking.n_items)) if len(of_items) else None
     # Partitions that drew alike would draw the same places of their lists again and again.
     part = Part(replace(log, origin=number << 32), extra, items, owners, labels)
-    counts = (ranking.n_rows, ranking.dropped, ranking.n_capped)
+    counts = (ranking.n_rows, ranking.dropped, ranking.n_capped, ranking.n_floored)
     counted = (*counts, queries, units, items, ranking.outcome_range, of_items)
     return Partition(part, Tally(*counted))
 
@@ -299,6 +297,7 @@ def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) ->
         n_items=len(np.unique(np.concatenate([tally.items for tally in tallies]))),
         dropped=dropped,
         n_capped=sum(tally.n_capped for tally in tallies),
+        n_floored=sum(tally.n_floored for tally in tallies),
     )
     fit = partial(fit_by_exchange, parts, len(plan.groups))
     return PartsSource(parts, plan.groups, facts, fit, plan.terms, plan.against_bit)

@@ -69,7 +69,7 @@ def words_of(n_groups: int) -> list[tuple[int, slice]]:
 
 def goes_by_place(source: Source) -> bool:
     """Whether the log says where items were shown."""
-    return source.facts.columns.position is not None
+    return source.facts.columns.sides_by_place
 
 
 def weighting_of(source: Source) -> Weighting:

@@ -7,6 +7,7 @@ This room may import narwhals, numpy, pandas, `mpc_lab.errors`,
 
 from __future__ import annotations
 
+from mpc_lab.ranking.examination import PowerLaw
 from mpc_lab.ranking.names import ColumnNames, Facts, Known, LogFacts, group_index
 from mpc_lab.ranking.ranking import Ranking, as_ranking, cap_outcomes, read_ranking, sum_by
 
@@ -15,6 +16,7 @@ __all__ = [
     "Facts",
     "Known",
     "LogFacts",
+    "PowerLaw",
     "Ranking",
     "as_ranking",
     "cap_outcomes",

@@ -26,6 +26,7 @@ from mpc_lab.ranking.columns import (
     pandas_series,
     take_rows,
 )
+from mpc_lab.ranking.examination import Curve
 from mpc_lab.ranking.groups import Membership, label_names, read_groups
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
@@ -94,6 +95,13 @@ def check_numbers(role: Role, column: Hashable, values: Floats, rows: Ints) -> I
             first = int(wrong.argmax())
             error = no_position(what, int(rows[first]), float(values[first]))
             yield Problem(role, "is not a whole number from 1 up", wrong, error)
+        return
+    if role.name == "examined":
+        wrong = ~((values > 0) & (values <= 1)) & ~np.isnan(values)
+        if wrong.any():
+            first = int(wrong.argmax())
+            error = no_probability(what, int(rows[first]), float(values[first]))
+            yield Problem(role, "is not above 0 and at most 1", wrong, error)
         return
     infinite = np.isinf(values)
     if infinite.any():
@@ -185,6 +193,23 @@ def no_position(what: str, row: int, value: float) -> MpcError:
     )
 
 
+def no_probability(what: str, row: int, value: float) -> MpcError:
+    """Return the error for a number that is not a probability above 0."""
+    return MpcError(
+        f"{what} must hold numbers above 0 and at most 1; got {value:g} in row {row} (rows count "
+        "from 0). Give the probability that the row was looked at."
+    )
+
+
+def no_examination(place: float, count: int) -> MpcError:
+    """Return the error for a place of the log that `examined` does not have."""
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    return MpcError(
+        f"examined must have every place of the log; got none for place {place:g} ({rows} at such "
+        'places). Add the places, or pass missing="drop" to leave such rows out.'
+    )
+
+
 def _twice(role: Role, value: Any, query: object) -> MpcError:
     if role.name == "position":
         return position_twice(int(value), query)
@@ -259,6 +284,7 @@ class ReadRows:
     score: Floats
     outcome: Floats
     position: Ints | None
+    examined: Floats | None
     time: Ints | None
     weight: Floats | None
     membership: Membership
@@ -297,6 +323,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         score=directed_score(columns, floats),
         outcome=floats["outcome"],
         position=_read_positions(columns, floats, ids["query"], keep),
+        examined=_read_examined(columns, floats, keep),
         time=_read_times(table, columns),
         weight=_read_weights(columns, floats, ids["query"], keep),
         membership=read_groups(table, columns.group, columns.group_sep),
@@ -323,6 +350,9 @@ def _complete_rows(
     if not drop:
         rows = np.arange(len(table))
         for role, name, where in missing:
+            if isinstance(name, Curve) and where.any():
+                place = floats["position"][where]
+                raise no_examination(float(place[0]), int(where.sum()))
             raise_first(check_present(role, name, where, rows))
     keep = np.flatnonzero(~np.logical_or.reduce([where for _, _, where in missing]))
     if not len(keep):
@@ -337,16 +367,20 @@ def _missing(
         (role, name, is_missing(get_column(table, name, role.name)))
         for role, name in columns.played(role for role in IDS if not role.may_be_missing)
     ]
-    return found + [
-        (role, name, np.isnan(floats[role.name])) for role, name in columns.played(NUMBERS)
-    ]
+    found += [(role, name, np.isnan(floats[role.name])) for role, name in columns.played(NUMBERS)]
+    if columns.examined_curve is not None:
+        found.append((ROLES["examined"], columns.examined, np.isnan(floats["examined"])))
+    return found
 
 
 def _read_numbers(table: Frame, columns: ColumnNames) -> dict[str, Floats]:
-    return {
+    found = {
         role.name: numbers(get_column(table, name, role.name), role.describe(name))
         for role, name in columns.played(NUMBERS)
     }
+    if columns.examined_curve is not None:
+        found["examined"] = columns.examined_curve.at(found["position"])
+    return found
 
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
@@ -421,6 +455,13 @@ def _read_weights(
     raise_first(check_numbers(role, columns.weight, values, rows))
     raise_first(check_in_query(role, query, encode_numbers(values)))
     return values
+
+
+def _read_examined(columns: ColumnNames, floats: dict[str, Floats], rows: Ints) -> Floats | None:
+    if columns.examined is None:
+        return None
+    raise_first(check_numbers(ROLES["examined"], columns.examined, floats["examined"], rows))
+    return floats["examined"]
 
 
 def _read_times(table: Frame, columns: ColumnNames) -> Ints | None:

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from mpc_lab.errors import MpcError, check_flag, near_match
+from mpc_lab.errors import MpcError, check_flag, check_number, near_match
 from mpc_lab.files import Roles
+from mpc_lab.ranking.examination import FLOOR, Curve, as_examined
 from mpc_lab.vocabulary import ITEM, NEEDED_ROLES, ROLES, Role
 
 _NEEDED_FIRST = sorted(ROLES.values(), key=lambda role: not role.is_needed)
@@ -19,7 +20,8 @@ class ColumnNames:
 
     ``query`` is a name, or a tuple of names; ``group`` is a name, or a tuple of the names of
     boolean columns; what was not given is None. Beside the columns, what was said of them:
-    ``group_sep``, ``ascending`` and ``outcome_name`` as in `Ranking`. A log without ``score`` is
+    ``group_sep``, ``ascending``, ``outcome_name`` and ``examined_floor`` as in `Ranking`. What was
+    ``examined`` is a column, or a curve over places. A log without ``score`` is
     rank-only: its places are its scores.
     """
 
@@ -37,11 +39,31 @@ class ColumnNames:
     weight: Hashable | None = None
     ascending: bool | None = None
     outcome_name: str | None = None
+    examined: Hashable | None = None
+    examined_floor: float | None = None
 
     @property
     def is_rank_only(self) -> bool:
         """Whether there is no score but the place."""
         return self.score is None
+
+    @property
+    def sides_by_place(self) -> bool:
+        """Whether two sides of a tie are told apart by the places at which they were shown.
+
+        Outcomes that were divided by how likely a place is looked at do not depend on it.
+        """
+        return self.position is not None and self.examined is None
+
+    @property
+    def examined_curve(self) -> Curve | None:
+        """How likely a place is looked at, where that was given by place."""
+        return self.examined if isinstance(self.examined, Curve) else None
+
+    @property
+    def floor(self) -> float:
+        """The least probability that outcomes are divided by."""
+        return FLOOR if self.examined_floor is None else self.examined_floor
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
@@ -68,7 +90,7 @@ class ColumnNames:
         for role in roles:
             column = getattr(self, role.name)
             for name in column if isinstance(column, tuple) and role.takes_several else (column,):
-                if name is not None:
+                if name is not None and not isinstance(name, Curve):
                     yield role, name
 
     def roles(self, extra: Iterable[Hashable] = ()) -> Roles:
@@ -91,13 +113,15 @@ def column_names(
     group_sep: str | None = None,
     ascending: Any = None,
     outcome_name: Any = None,
+    examined: Any = None,
+    examined_floor: Any = None,
     **given: Any,
 ) -> ColumnNames:
     """Return the columns that a caller named, once it is clear that they are names.
 
     Parameters
     ----------
-    group_sep, ascending, outcome_name
+    group_sep, ascending, outcome_name, examined, examined_floor
         As in `Ranking`.
     **given
         A column for each of `ROLES`; those that are not needed may be absent or None.
@@ -122,8 +146,26 @@ def column_names(
         "group_sep": group_sep,
         "ascending": turned or None,
         "outcome_name": outcome_name,
+        **_examined(examined, examined_floor, named.get("position")),
     }
     return ColumnNames(**named, **given, **said)
+
+
+def _examined(given: Any, floor: Any, position: Any) -> dict[str, Any]:
+    """Return how likely rows are looked at, and the least probability that counts."""
+    if floor is not None:
+        floor = check_number("examined_floor", floor, above=0, at_most=1)
+    if given is None:
+        if floor is not None:
+            raise MpcError("examined_floor must go with examined; got no examined. Give both.")
+        return {}
+    examined = as_examined(given)
+    if isinstance(examined, Curve) and position is None:
+        raise MpcError(
+            "examined must go with position where it is given by place; got no position. Name the "
+            "column of logged positions, or a column with a probability for each row."
+        )
+    return {"examined": examined, "examined_floor": None if floor == FLOOR else floor}
 
 
 def drops(missing: object) -> bool:
@@ -225,6 +267,11 @@ class LogFacts(Known, Protocol):
         ...
 
     @property
+    def n_floored(self) -> int:
+        """Rows that were looked at less often than the floor says."""
+        ...
+
+    @property
     def score_std(self) -> float:
         """Population standard deviation of the scores."""
         ...
@@ -248,6 +295,7 @@ class Facts:
     owner: str = ITEM
     dropped: int = 0
     n_capped: int = 0
+    n_floored: int = 0
     score_std: float = float("nan")
     outcome_range: tuple[float, float] = (float("nan"), float("nan"))
 

@@ -73,8 +73,16 @@ class Ranking:
         How much a query counts, such as one over the probability that it was sampled: numbers above
         0, the same in all rows of a query. Every pair of the query, and its NDCG, counts so many
         times; thresholds and counts of pairs do not depend on it.
+    examined : column, dict, Series, PowerLaw or Dataset, optional
+        How likely a row is to be looked at, above 0 and at most 1: a column, a probability for each
+        place, :class:`mpc_lab.PowerLaw`, or what :meth:`mpc_lab.Audit.examination` returned.
+        Outcomes are divided by it, so that they no longer depend on the place.
+    examined_floor : float, optional
+        Probabilities below it, by default 0.05, are raised to it and counted, so that no outcome
+        weighs beyond measure.
     missing : {"raise", "drop"}
-        What to do with a row in which any of the columns above but `group` is null or NaN.
+        What to do with a row in which any of the columns above but `group` is null or NaN, or whose
+        place is not in `examined`.
     ascending : bool
         Whether a smaller score is better, as a distance is. Scores, and those of other columns
         that scoring rules name, are negated once, on the way in, and shown as they came.
@@ -100,7 +108,11 @@ class Ranking:
     score, outcome : float64 array
         The score is larger for items that are ranked higher.
     outcome_given : float64 array
-        The outcomes before any cap.
+        The outcomes before any cap, and before they are divided by `examined`.
+    examined : float64 array or None
+        What outcomes are divided by.
+    n_floored : int
+        Rows that are looked at less often than `examined_floor` says.
     masks : uint64 array, words × rows
         Bit ``g % 64`` of ``masks[g // 64, row]`` says whether the row is in ``groups[g]``.
     position, segment_code : int64 array or None
@@ -145,6 +157,7 @@ class Ranking:
     score: Floats
     outcome: Floats
     outcome_given: Floats
+    examined: Floats | None
     masks: Masks
 
     def __init__(
@@ -166,6 +179,8 @@ class Ranking:
         missing: str = "raise",
         ascending: bool = False,
         outcome_name: str | None = None,
+        examined: Any = None,
+        examined_floor: float | None = None,
     ) -> None:
         drop = drops(missing)
         table = open_table(frame)
@@ -184,6 +199,8 @@ class Ranking:
             weight=weight,
             ascending=ascending,
             outcome_name=outcome_name,
+            examined=examined,
+            examined_floor=examined_floor,
         )
         self._keep(read_rows(table, self.columns, drop=drop))
 
@@ -206,6 +223,13 @@ class Ranking:
         self._fingerprint: str | None = None
         self._score_std: float | None = None
         self.outcome_given = self.outcome
+        self._cap = np.inf
+        self.examined = rows.examined
+        self._floored: Flags | None = None
+        if rows.examined is not None:
+            self._floored = rows.examined < self.columns.floor
+            self.examined = np.maximum(rows.examined, self.columns.floor)
+            self.outcome = self.outcome / self.examined
 
     @property
     def stamp(self) -> list[dict[str, Any]]:
@@ -266,9 +290,12 @@ class Ranking:
     @property
     def n_capped(self) -> int:
         """Number of rows whose outcome is above the cap of the audit."""
-        if self.outcome is self.outcome_given:
-            return 0
-        return int((self.outcome_given > self.outcome).sum())
+        return int((self.outcome_given > self._cap).sum())
+
+    @property
+    def n_floored(self) -> int:
+        """Number of rows that are looked at less often than the floor says."""
+        return 0 if self._floored is None else int(self._floored.sum())
 
     def directed(self, scores: Floats) -> Floats:
         """Return scores of the log's own columns so that larger is better, or such as they came."""
@@ -348,6 +375,9 @@ class Ranking:
         part.weight = None if self.weight is None else self.weight[rows]
         part.score, part.outcome = self.score[rows], self.outcome[rows]
         part.outcome_given = self.outcome_given[rows]
+        if self.examined is not None:
+            part.examined = self.examined[rows]
+            part._floored = None if self._floored is None else self._floored[rows]
         part.masks = np.take(self.masks, rows, axis=1)
         return part
 
@@ -372,6 +402,9 @@ class Ranking:
             if self.producer_code is not None:
                 digest.update(b"producer")
                 digest.update(np.ascontiguousarray(self.producer_code).data)
+            if self.examined is not None:
+                digest.update(b"examined")
+                digest.update(np.ascontiguousarray(self.examined).data)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
@@ -436,7 +469,10 @@ def cap_outcomes(ranking: Ranking, cap: float | None) -> Ranking:
     if cap is None:
         return ranking
     capped = copy.copy(ranking)
+    capped._cap = cap
     capped.outcome = np.minimum(ranking.outcome_given, cap)
+    if ranking.examined is not None:
+        capped.outcome = capped.outcome / ranking.examined
     return capped
 
 

@@ -26,6 +26,7 @@ from mpc_lab.inference.power import floor_variance, mde
 from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Scaling, Together
 from mpc_lab.pairing.terms import PAIRS, terms_of
+from mpc_lab.ranking.examination import Curve
 from mpc_lab.results.base import AuditBase, settings
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.primary import Primary
@@ -535,7 +536,7 @@ def attributes(
     return {
         **plan_attributes(plan),
         "versions": json.dumps(_versions()),
-        "columns": json.dumps(_columns(facts), default=str),
+        "columns": json.dumps(_columns(facts), default=_plain),
         "source": json.dumps(dict(origin), default=str),
         "rule_kinds": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
         "alpha": json.dumps(alphas),
@@ -549,6 +550,7 @@ def attributes(
         "outcome_low": facts.outcome_range[0],
         "outcome_high": facts.outcome_range[1],
         "n_capped": facts.n_capped,
+        "n_floored": facts.n_floored,
     }
 
 
@@ -576,6 +578,11 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
 def _versions() -> dict[str, str]:
     found = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {"mpc_lab": __version__, "python": platform.python_version(), **found}
+
+
+def _plain(value: Any) -> Any:
+    """Return what is kept of a value that JSON does not know."""
+    return value.to_json() if isinstance(value, Curve) else str(value)
 
 
 def _columns(facts: LogFacts) -> dict[str, Any]:

@@ -143,6 +143,9 @@ def _check_columns(audits: list[Audit]) -> None:
     every = [json.loads(str(audit.attrs.get("columns", "{}"))) for audit in audits]
     if len({bool(columns.get("ascending")) for columns in every}) > 1:
         raise MpcError("Audits are pooled at one direction of scores; got some with ascending=.")
+    for name in ("examined", "examined_floor"):
+        if len({json.dumps(columns.get(name), sort_keys=True) for columns in every}) > 1:
+            raise MpcError(f"Audits are pooled at one {name}=; got several. Run them alike.")
     if len({is_rank_only(audit) for audit in audits}) > 1:
         raise MpcError("Audits are pooled with scores or without; got both kinds of logs.")
 
@@ -383,7 +386,7 @@ def _attributes(
     plan: Plan, audits: list[Audit], lost: list[str], known_distinct: bool
 ) -> dict[str, int | float | str]:
     first = audits[0].attrs
-    added = ("n_rows", "n_queries", "n_units", "n_dropped", "n_capped")
+    added = ("n_rows", "n_queries", "n_units", "n_dropped", "n_capped", "n_floored")
     attrs: dict[str, Any] = {
         name: first[name] for name in ("versions", "columns", "alpha", "in_sample") if name in first
     }

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mpc_lab.pairing.thresholds import parse_threshold
+from mpc_lab.ranking.examination import PlaceTable, from_json
 from mpc_lab.results.base import AuditBase, settings
 from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Custom, Rule
 
@@ -26,6 +27,7 @@ _SIZES = {
     "n_items": "items",
     "n_dropped": "rows left out",
     "n_capped": "outcomes capped",
+    "n_floored": "rows at the floor of examined",
 }
 
 
@@ -219,6 +221,8 @@ def _call(
     written = {name: ascii(value) for name, value in given.items()}
     made = ", ".join(_rule_call(*rule) for rule in rules.values())
     written["scoring_rules"] = f"[{made}]"
+    if isinstance(given.get("examined"), dict):
+        written["examined"] = _examined_call(given["examined"])
     if "threshold" in given:
         written["threshold"] = _threshold_call(str(given["threshold"]))
     if isinstance(options.get("primary"), dict):
@@ -229,6 +233,14 @@ def _call(
     log = ascii(paths[0] if len(paths) == 1 else paths) if paths else "frame"
     lines = [log, *(f"{name}={value}" for name, value in written.items())]
     return "audit = mpc.audit(\n" + "".join(f"    {line},\n" for line in lines) + ")"
+
+
+def _examined_call(kept: dict[str, Any]) -> str:
+    """Return what gives the same curve over places, to be pasted."""
+    curve = from_json(kept)
+    if isinstance(curve, PlaceTable):
+        return repr(dict(curve.chances))
+    return f"mpc.{curve!r}"
 
 
 def _primary(options: dict[str, Any]) -> tuple[str, str, str]:
@@ -278,10 +290,13 @@ def _command(
         elif name == "primary":
             rule, mode, threshold = _primary(options)
             value = ",".join([spelt[rule], mode, _threshold_word(threshold)])
+        elif name == "examined" and isinstance(value, dict):
+            value = value.get("eta")
         elif name == "epsilon":
             value = ",".join(map(repr, value))
         words += _words(_FLAGS.get(name, name), value)
     reasons = (
+        isinstance(curve := given.get("examined"), dict) and "eta" not in curve,  # a table
         any(kind == "function" for kind, _ in rules.values()),
         any("," in word for word in spelt.values()),  # which separates rules
         any(word.startswith("-") for word in words[2 : 2 + len(files)]),

@@ -388,6 +388,8 @@ def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterato
     columns = json.loads(str(options.get("columns", "{}")))
     if "place_effect" not in audit.headline or not columns.get("position"):
         return
+    if columns.get("examined") is not None:
+        return
     at = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
     low, high = at["place_effect_low"].values, at["place_effect_high"].values
     known = [k for k in range(len(low)) if low[k] > 0 or high[k] < 0]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
+from mpc_lab.ranking.examination import FLOOR, Curve, PlaceTable, from_json
 from mpc_lab.text import quoted
 
 _CLOSENESS = {
@@ -87,6 +88,23 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
     return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
 
 
+def _examined(columns: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+    """Say that outcomes were divided by how likely a row is looked at."""
+    if columns.get("examined") is None:
+        return
+    given = from_json(columns["examined"])
+    by = str(given) if isinstance(given, Curve) else f"column {quoted(str(given))}"
+    floored, floor = int(options.get("n_floored", 0)), columns.get("examined_floor") or FLOOR
+    raised = "1 row was" if floored == 1 else f"{floored:,} rows were"
+    more = f"; {raised} below {floor:g} and raised to it" if floored else ""
+    yield (
+        "Outcomes are divided by the probability that their row is looked at (examined: "
+        f"{by}{more}), so the two sides of a tie go by score, whatever the place."
+    )
+    if isinstance(given, PlaceTable) and given.estimated:
+        yield "That curve is an estimate; the intervals here do not allow for its uncertainty."
+
+
 def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each term of an audit that is not the default.
 
@@ -116,6 +134,7 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
         yield _ESTIMANDS[terms.estimand]
     if columns.get("weight") is not None:
         yield _WEIGHTS[terms.estimand].format(quoted(columns["weight"]))
+    yield from _examined(columns, options)
     cap = options.get("outcome_cap")
     if cap is not None:
         capped = int(options.get("n_capped", 0))

@@ -131,6 +131,7 @@ class DuckLog(OpenLog):
                 n_items=n_items,
                 dropped=dropped,
                 n_capped=spool.n_capped,
+                n_floored=spool.n_floored,
             )
             yield PartsSource(
                 chunks, plan.groups, facts, lambda: fits, plan.terms, plan.against_bit
@@ -152,6 +153,10 @@ class DuckLog(OpenLog):
                 for chunk in cut_chunks(batches, rows.keys, rows.unit_keys, at_once):
                     columns = inspector.check(chunk)
                     columns["outcome"], above = _cap(columns["outcome"], rows.spec.outcome_cap)
+                    if "examined" in columns:
+                        examined, floor = columns.pop("examined"), rows.spec.columns.floor
+                        columns["outcome"] = columns["outcome"] / np.maximum(examined, floor)
+                        spool.n_floored += int((examined < floor).sum())
                     spool.append(columns, chunk.starts, chunk.units)
                     spool.n_capped += above
         except BadRows:

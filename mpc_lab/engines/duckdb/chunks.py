@@ -88,7 +88,8 @@ class Spool:
         self.folder, self.extra, self.positions = folder, extra, positions
         self.first_queries: list[int] = []
         self.outcome_ranges: list[tuple[float, float]] = []
-        self.n_rows, self.n_queries, self.n_units, self.n_capped = 0, 0, 0, 0
+        self.n_rows, self.n_queries, self.n_units = 0, 0, 0
+        self.n_capped, self.n_floored = 0, 0
         self._columns: tuple[str, ...] = ()
 
     def append(self, columns: Columns, starts: Ints, units: Ints) -> None:
@@ -266,6 +267,8 @@ class Inspector:
         columns = dict(chunk.columns)
         if not all(_are_in_range(columns[name], name) for name in self.numbers):
             raise BadRows
+        if "examined" in columns and not _are_probabilities(columns["examined"]):
+            raise BadRows
         if self.positions and not _positions_differ(-columns["tie"], chunk.starts):
             raise BadRows
         if "weight" in columns:
@@ -299,6 +302,10 @@ def _weights_of_queries(weight: NDArray[np.float64], starts: Ints) -> NDArray[np
     if not fit.all() or (weight != np.repeat(of_query, np.diff(starts))).any():
         raise BadRows
     return of_query
+
+
+def _are_probabilities(values: NDArray[Any]) -> bool:
+    return bool(((values > 0) & (values <= 1)).all())
 
 
 def _positions_differ(position: NDArray[np.float64], starts: Ints) -> bool:

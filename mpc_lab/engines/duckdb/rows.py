@@ -64,8 +64,9 @@ class DuckRows:
                 self.ids.append((role, getattr(columns, role), role))
         self.numbers: list[tuple[str, Hashable, str]] = [
             (role, getattr(columns, role), role)
-            for role in ("score", "outcome", "position", "weight")
+            for role in ("score", "outcome", "position", "weight", "examined")
             if getattr(columns, role) is not None
+            and not (role == "examined" and columns.examined_curve)
         ]
         self.extra = [("score", name, f"extra{k}") for k, name in enumerate(spec.extra)]
         self.masks = [f"mask{word}" for word in range(count_words(spec.groups))]
@@ -84,7 +85,9 @@ class DuckRows:
     def complete(self) -> str:
         """The condition under which no value is missing."""
         wanted = [f"{sql} IS NOT NULL" for _, _, sql in self.needed_ids]
-        return " AND ".join([*wanted, *(f"NOT isnan({sql})" for _, _, sql in self.numbers)])
+        numbers = [sql for _, _, sql in self.numbers]
+        numbers += ["examined"] if self.spec.columns.examined_curve else []
+        return " AND ".join([*wanted, *(f"NOT isnan({sql})" for sql in numbers)])
 
     @property
     def needed_ids(self) -> list[tuple[str, Hashable, str]]:
@@ -129,7 +132,10 @@ class DuckRows:
     def ask_by_score(self) -> str:
         """Return the question that gives the rows in the order of their scores."""
         cap = self.spec.outcome_cap
-        outcome = "outcome" if cap is None else f"least(outcome, {cap!r}) AS outcome"
+        outcome = "outcome" if cap is None else f"least(outcome, {cap!r})"
+        if self.spec.columns.examined is not None:
+            outcome = f"{outcome} / greatest(examined, {self.spec.columns.floor!r})"
+        outcome = outcome if outcome == "outcome" else f"{outcome} AS outcome"
         return f"SELECT score, {outcome}, {', '.join(self.masks)} FROM {self.kept} ORDER BY score"
 
     def ask_by_query(self, database: Database, *, in_order: bool) -> str:
@@ -146,6 +152,7 @@ class DuckRows:
         names = [*self.unit_keys, *self.keys]
         numbers = ["score", "outcome", *(alias for _, _, alias in self.extra)]
         numbers += [] if self.spec.columns.weight is None else ["weight"]
+        numbers += ["examined"] if self.spec.columns.examined is not None else []
         columns = [f"log.{name}" for name in (*names, *numbers, *self.masks)]
         order = [
             key
@@ -220,6 +227,8 @@ class DuckRows:
                 found[alias] = 0.0 - found[alias]
         if columns.is_rank_only:
             found["score"] = 0.0 - found["position"]
+        if columns.examined_curve is not None:
+            found["examined"] = columns.examined_curve.at(found["position"])
         return {**found, **dict(zip(self.masks, self._words(table), strict=True))}
 
     def _words(self, table: Any) -> Iterator[NDArray[Any]]:
@@ -349,6 +358,17 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
         if found_row is not None:
             yield checks.no_weight(_what("weight", columns.weight), *found_row)
         yield from _two_of_one(database, rows, files, "weight")
+    if columns.examined_curve is not None and not rows.spec.drop:
+        unknown = "isnan(examined)"
+        found_row = _row_where(database, rows, "position", unknown)
+        if found_row is not None:
+            count = _first(database, f"SELECT count_if({unknown}) FROM log")[0]
+            yield checks.no_examination(found_row[1], count)
+    elif columns.examined is not None:
+        wrong = "NOT (examined > 0 AND examined <= 1)"
+        found_row = _row_where(database, rows, "examined", wrong)
+        if found_row is not None:
+            yield checks.no_probability(_what("examined", columns.examined), *found_row)
     for role, name, sql in rows.extra:
         ((_, found),) = _counted(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
         if found[0]:

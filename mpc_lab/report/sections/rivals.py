@@ -79,7 +79,8 @@ def _boost(context: Context, cell: Cell) -> str:
     found = audit.fair_boost(cell.group)
     spread = need_rows(audit, "report").score_std
     curve = audit.boost_curve(cell.group, np.linspace(-spread, spread, _STEPS))
-    return _sentence(found) + context.figure(draw(audit, curve, found))
+    caution = paragraphs([found.caution], "note") if found.caution else ""
+    return _sentence(found) + caution + context.figure(draw(audit, curve, found))
 
 
 def _sentence(found: FairBoost) -> str:

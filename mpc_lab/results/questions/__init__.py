@@ -24,9 +24,10 @@ from mpc_lab.results.questions import sequence as _sequence
 from mpc_lab.results.questions import slices as _slices
 from mpc_lab.results.questions.acting import BoostQuestions
 from mpc_lab.results.questions.certificate import Certificate
+from mpc_lab.results.questions.placing import PlaceQuestions
 
 
-class Questions(BoostQuestions):
+class Questions(BoostQuestions, PlaceQuestions):
     """The questions of an audit; see :class:`mpc_lab.Audit`."""
 
     def pairs(
@@ -53,7 +54,9 @@ class Questions(BoostQuestions):
         pandas.DataFrame
             ``query``, ``item`` and ``other_item`` (if items are known), ``score``,
             ``other_score``, ``distance``, ``position``, ``other_position``, ``outcome``,
-            ``other_outcome``, ``difference``. The item is in the group, the other item is not.
+            ``other_outcome``, ``difference``; with ``examined=`` also ``examined`` and
+            ``other_examined``, which outcomes are divided by for the difference. The item is in
+            the group, the other item is not.
 
         Examples
         --------

@@ -23,6 +23,7 @@ from mpc_lab.text import number, percent, quoted
 if TYPE_CHECKING:
     from mpc_lab.objective.boosts import Boosts
     from mpc_lab.objective.fair_boost import ChosenBoost
+    from mpc_lab.ranking import Ranking
 
 # Why a boost has no answer on other terms.
 _NO_BOOST = {
@@ -39,6 +40,17 @@ def refuse_boost(audit: AuditBase, method: str) -> None:
     """Refuse to boost scores that there are not, or on terms that a boost has no answer on."""
     refuse_rank_only(audit, method)
     refuse_terms(audit, method, _NO_BOOST)
+
+
+def shown_order_caution(ranking: Ranking) -> str:
+    """Say what a boost rests on where places are known and nothing undoes what they do."""
+    if not ranking.columns.sides_by_place:
+        return ""
+    return (
+        "Outcomes are as logged, in the list as it was shown; the pairs that a boost is about were "
+        "hardly ever shown the other way round. Give examined=, such as audit.examination(), to "
+        "allow for that."
+    )
 
 
 def boost_curve(
@@ -69,7 +81,8 @@ def boost_curve(
     variables |= {name: ("alpha", values) for name, values in found.objective.items()}
     variables["share_changed"] = ("alpha", found.share_changed)
     attrs = {"group": group, "epsilon": threshold(audit, group, epsilon)}
-    return xr.Dataset(variables, {"alpha": found.gaps.alpha}, attrs | {"level": options["level"]})
+    attrs |= {"level": options["level"], "caution": shown_order_caution(ranking)}
+    return xr.Dataset(variables, {"alpha": found.gaps.alpha}, attrs)
 
 
 def _gap_variables(gaps: Any) -> dict[str, Any]:
@@ -116,6 +129,8 @@ class FairBoost:
         Empty where there is no boost.
     level : float
     note : str
+    caution : str
+        What the numbers rest on where the log has positions and no ``examined=``; else empty.
     """
 
     group: str
@@ -129,6 +144,7 @@ class FairBoost:
     held_out: dict[str, float]
     level: float
     note: str
+    caution: str = ""
 
     @property
     def settled(self) -> bool:
@@ -140,8 +156,10 @@ class FairBoost:
     def __repr__(self) -> str:
         who, level = quoted(self.group), percent(self.level)
         reach = _reach(self)
+        caution = f" {self.caution}" if self.caution else ""
         if np.isnan(self.alpha):
-            return f"No boost of group {who} closes its gap: {self.note}; {level} set {reach}."
+            said = f"No boost of group {who} closes its gap: {self.note}; {level} set {reach}."
+            return f"{said}{caution}"
         held = self.held_out
         start = "A boost" if self.settled else "The log does not settle it, but a boost"
         return (
@@ -151,6 +169,7 @@ class FairBoost:
             f"changes by {number(held['ndcg_change'], 5)} ({number(held['ndcg_change_low'], 5)} to "
             f"{number(held['ndcg_change_high'], 5)}), and {percent(held['share_changed'])} of the "
             f"positions change. {self.note}".rstrip()
+            + caution
         )
 
 
@@ -193,6 +212,7 @@ def fair_boost(
         held_out=_held_out(found),
         level=level,
         note=found.note,
+        caution=shown_order_caution(ranking),
     )
 
 

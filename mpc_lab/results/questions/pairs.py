@@ -69,6 +69,8 @@ def pairs(
     columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
     given = ranking.outcome_given
     columns |= {"outcome": given[i], "other_outcome": given[j]}
+    if ranking.examined is not None:
+        columns |= {"examined": ranking.examined[i], "other_examined": ranking.examined[j]}
     return pd.DataFrame({**columns, "difference": listed["d"]})
 
 
@@ -89,7 +91,7 @@ def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: floa
     weight = listed["weight"]
     if not MODES[mode].two_sided:
         return fit(listed["d"], query, weight)
-    if ranking.position is not None:
+    if ranking.columns.sides_by_place:
         raise MpcError(
             f"regression must have a mode without place cells; got {mode!r} on a log with "
             'positions. Take pairing_mode="matched", or a ranking without its position column.'
@@ -221,6 +223,11 @@ class CellRows:
         """Whose pairs move together, for each row of the log: its producer, or its item."""
         return None if self.ranking.item_code is None else self.log.cluster
 
+    @property
+    def _shown_place(self) -> Ints | None:
+        """Place of each row of the ranking where sides go by it, None where they go by score."""
+        return self.ranking.position if self.ranking.columns.sides_by_place else None
+
     def count(self, mode: str) -> int:
         """Return the number of pairs at any distance."""
         from mpc_lab.pairing.pairs import count_side
@@ -237,9 +244,10 @@ class CellRows:
         from mpc_lab.pairing.pairs import sums_by_side, unit_of_rows
         from mpc_lab.pairing.places import N_PARTS, parts_of
 
-        if self.ranking.position is not None:
+        shown = self._shown_place
+        if shown is not None:
             pairs = self.pairs(mode, epsilon)
-            place = self.ranking.position[self.log.row]
+            place = shown[self.log.row]
             part = parts_of(place[pairs.row_i], place[pairs.row_j])
             at = (unit_of_rows(self.log, pairs.row_i), part)
             shape = (self.ranking.n_units, N_PARTS)
@@ -258,8 +266,9 @@ class CellRows:
         from mpc_lab.inference.sides import by_place, by_score
 
         listed = (pairs.distance, pairs.d)
-        if self.ranking.position is not None:
-            place = self.ranking.position[self.log.row]
+        shown = self._shown_place
+        if shown is not None:
+            place = shown[self.log.row]
             sided = by_place(*listed, place[pairs.row_i], place[pairs.row_j], pairs.codes())
             return replace(sided, counts=pairs.weights)
         direction = np.sign(self.log.score[pairs.row_j] - self.log.score[pairs.row_i])

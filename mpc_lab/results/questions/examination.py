@@ -1,0 +1,112 @@
+"""How often each place of a list is looked at, labelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mpc_lab.errors import MpcError, check_epsilon, check_flag, check_whole
+from mpc_lab.results.base import AuditBase, inference_options, need_rows, refuse_rank_only
+
+if TYPE_CHECKING:
+    from mpc_lab.inference.examination import Neighbours
+    from mpc_lab.ranking import Ranking
+
+_SHARE = 0.05
+_METHOD = (
+    "neighbours in the list with scores at most epsilon apart: the ratio of their outcomes, place "
+    "by place; intervals on the logarithm, clustered by query, by the delta method"
+)
+_NOTES = {
+    "long_name": {
+        "examined": "how often the place is looked at, relative to place 1",
+        "low": "lower end of its interval",
+        "high": "upper end of its interval",
+        "std_error": "standard error of its logarithm",
+        "n_pairs": "near-tied neighbours at this place and the one before",
+        "n_effective": "effective number of queries among them",
+    }
+}
+
+
+def examination(
+    audit: AuditBase, epsilon: float | None = None, places: int = 20, limit: bool = False
+) -> xr.Dataset:
+    """Estimate how often places are looked at; see :meth:`mpc_lab.Audit.examination`."""
+    from mpc_lab.inference.examination import estimate_examination
+
+    refuse_rank_only(audit, "examination")
+    places = check_whole("places", places, at_least=2)
+    check_flag("limit", limit)
+    if epsilon is not None:
+        epsilon = check_epsilon(epsilon, unlimited=True)
+    ranking = need_rows(audit, "examination")
+    every = _neighbours(ranking, places)
+    if epsilon is None:
+        epsilon = _near(every.distance)
+    _, level, _ = inference_options(audit)
+    near = _within(every, epsilon)
+    found = estimate_examination(near, places=places, limit=limit, level=level)
+    names = ("examined", "low", "high", "std_error", "n_pairs", "n_effective")
+    variables: dict[str, Any] = {
+        name: ("place", getattr(found, name), {"long_name": _NOTES["long_name"][name]})
+        for name in names
+    }
+    attrs = {
+        "method": _METHOD + ("; at distance 0, by lines in the distance" if limit else ""),
+        "epsilon": epsilon,
+        "limit": int(limit),
+        "level": level,
+        "n_neighbours": len(every.place),
+        "ended": found.ended,
+    }
+    return xr.Dataset(variables, {"place": found.place}, attrs)
+
+
+def _neighbours(ranking: Ranking, places: int) -> Neighbours:
+    """Return the items that were shown one place apart, down to the last place that counts."""
+    from mpc_lab.inference.examination import Neighbours
+
+    if ranking.position is None:
+        raise MpcError(
+            "audit.examination() must be asked of a log with positions; got none. Give position=."
+        )
+    outcome = ranking.outcome_given
+    if outcome.min() < 0:
+        raise MpcError(
+            f"Outcomes must be at least 0 for audit.examination(), which compares their ratios; "
+            f"got {outcome.min():g}."
+        )
+    query, place = ranking.query_code, ranking.position
+    order = np.lexsort((place, query))
+    upper, lower = order[:-1], order[1:]
+    wanted = (query[upper] == query[lower]) & (place[lower] - place[upper] == 1)
+    wanted &= place[lower] <= places
+    upper, lower = upper[wanted], lower[wanted]
+    cluster = query if ranking.unit_code is None else ranking.unit_code
+    with np.errstate(over="ignore"):
+        distance = np.abs(ranking.score[upper] - ranking.score[lower])
+    return Neighbours(place[upper], outcome[upper], outcome[lower], distance, cluster[upper])
+
+
+def _near(distance: Any) -> float:
+    """Return the distance that one neighbour in twenty is within."""
+    if not len(distance):
+        return 0.0
+    k = max(1, int(np.ceil(_SHARE * len(distance))))
+    return float(np.partition(distance, k - 1)[k - 1])
+
+
+def _within(every: Neighbours, epsilon: float) -> Neighbours:
+    from mpc_lab.inference.examination import Neighbours
+
+    near = every.distance <= epsilon
+    return Neighbours(
+        every.place[near],
+        every.upper[near],
+        every.lower[near],
+        every.distance[near],
+        every.cluster[near],
+    )
