@@ -148,7 +148,9 @@ def _keywords(
     roles: dict[str, list[str]], given: dict[str, Any], known: Sequence[str]
 ) -> dict[str, Any]:
     """Return the columns as an audit takes them."""
-    single = {name: found[0] if len(found) == 1 else found for name, found in roles.items()}
+    single: dict[str, Any] = {
+        name: found[0] if len(found) == 1 else found for name, found in roles.items()
+    }
     if "examined" in single:
         single["examined"] = _examined(single["examined"], known)
     return {**single, **{name: given[name] for name in _SAID if name in given}}

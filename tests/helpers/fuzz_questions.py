@@ -117,6 +117,7 @@ GOOD = {
     "pairs": (0, 2),
     "path": ("out.nc", "out.html", "out.svg"),
     "permutations": (0, 3),
+    "places": (2, 5),
     "planned": (10, 1000),
     "power": (0.8, 0.5),
     "progress": (False,),

@@ -1,0 +1,99 @@
+"""Do the intervals of the estimated examination hold the truth, place by place?
+
+    python tests/benchmarks/examination.py --repetitions 1000 --keep examination.jsonl
+    python tests/benchmarks/examination.py --repetitions 1000 --keep examination.jsonl --store
+
+Logs of 20,000 lists of 20 items, clicked by k^-0.7 or 1/k at place k. From neighbours in the list
+with nearly equal scores alone, `audit.examination()` says how often places 2 to 10 are looked at.
+Lists are drawn as arrays and handed to the estimator behind it, with the same default distance; a
+test holds the two paths to the same numbers. Prints coverage of the 95 % intervals with its
+Monte-Carlo error, and the mean estimate. Exits with 1 if a place is covered in less than 93 %.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import io
+import sys
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from mpc_lab.inference.examination import Neighbours, estimate_examination
+from repeating import AT_LEAST_93, bounded, error, show
+from sharded import add_shards, commit, run_shard
+
+LISTS, SIZE, LAST = 20_000, 20, 10
+SHARE = 0.05
+DESIGNS = {"k^-0.7": 0.7, "1/k": 1.0}
+STORED = Path(__file__).resolve().parents[2] / "docs/explanation/measured/examination.md"
+HEADER = ["clicks", "place", "truth", "mean estimate", "covers", "Monte-Carlo error", "bound"]
+
+
+def neighbours(eta: float, seed: int, lists: int = LISTS) -> Neighbours:
+    """Draw a log, and return its neighbours with nearly equal scores."""
+    rng = np.random.default_rng(seed)
+    score = np.sort(0.1 + 0.5 * rng.random((lists, SIZE)), axis=1)[:, ::-1]
+    worth = score + 0.05 * (rng.random(score.shape) < 0.4)
+    click = (rng.random(score.shape) < np.arange(1.0, SIZE + 1) ** -eta * worth).astype(float)
+    distance = score[:, :-1] - score[:, 1:]
+    k = int(np.ceil(SHARE * distance.size))
+    near = distance <= np.partition(distance, k - 1, axis=None)[k - 1]
+    query, upper = np.nonzero(near)
+    return Neighbours(
+        upper + 1, click[query, upper], click[query, upper + 1], distance[near], query
+    )
+
+
+def found(eta: float, lists: int, seed: int) -> list[float]:
+    """Return the estimates of places 2 to 10, and whether their intervals hold the truth."""
+    made = estimate_examination(neighbours(eta, seed, lists), places=LAST)
+    truth = np.arange(1.0, LAST + 1) ** -eta
+    known = len(made.place)
+    estimate, covers = np.full(LAST, np.nan), np.full(LAST, np.nan)
+    estimate[:known] = made.examined
+    covers[:known] = (made.low <= truth[:known]) & (truth[:known] <= made.high)
+    return [*estimate[1:].tolist(), *covers[1:].tolist()]
+
+
+def table(chosen: argparse.Namespace) -> list[tuple[list, bool]]:
+    rows = []
+    for name, eta in DESIGNS.items():
+        seen = np.array(run_shard(name, partial(found, eta, LISTS), chosen))
+        estimates, covers = np.split(seen, 2, axis=1)
+        for k in range(LAST - 1):
+            known = np.isfinite(covers[:, k])
+            rate = float(covers[known, k].mean())
+            good, text = bounded(rate, int(known.sum()), AT_LEAST_93)
+            mean = f"{estimates[known, k].mean():.4f}"
+            cells = [name, k + 2, f"{(k + 2) ** -eta:.4f}", mean, rate]
+            rows.append(([*cells, error(rate, int(known.sum())), text], good and known.all()))
+    return rows
+
+
+def main() -> int:
+    """Run the simulation, print the table, return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_shards(parser)
+    parser.add_argument("--store", action="store_true", help=f"write the table to {STORED.name}")
+    chosen = parser.parse_args()
+    rows = table(chosen)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        print(f"{chosen.repetitions:,} logs of {LISTS:,} lists of {SIZE}, nominal 95 %; commit "
+              f"{commit(chosen.keep)}\n")  # fmt: skip
+        show(HEADER, rows)
+    print(printed.getvalue())
+    if chosen.store:
+        STORED.write_text(printed.getvalue(), encoding="utf-8")
+    return 0 if all(good for _, good in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
