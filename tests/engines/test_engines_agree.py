@@ -97,6 +97,15 @@ AGREE = {
         "contrast": "sign",
         "threshold": 0.01,
     },
+    "examined by place": {
+        "position": "position",
+        "examined": {place: place**-0.5 for place in range(1, 21)},
+        "missing": "drop",
+        "scoring_rules": ["baseline", "calibrated"],
+        "outcome_cap": 3,
+        "threshold": 0.01,
+    },
+    "examined by row": {"item": "item", "examined": "looked_at", "examined_floor": 0.2},
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }
 REFUSED = {
@@ -106,6 +115,11 @@ REFUSED = {
     "items": ({"item": "user"}, "An item may stand only once in a query"),
     "missing": ({"unit": "label"}, "The unit column 'label' must be complete"),
     "unit": ({"unit": "row"}, "A query must lie in one unit"),
+    "examined": ({"examined": "score"}, "must hold numbers above 0 and at most 1; got"),
+    "places": (
+        {"position": "position", "examined": {1: 1.0}},
+        "examined must have every place of the log; got none for place",
+    ),
     "group": ({"groups": ["g7"]}, "There is no group 'g7'"),
     "bootstrap": ({"bootstrap": 5}, "leave bootstrap out"),
 }

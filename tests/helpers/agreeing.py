@@ -42,6 +42,7 @@ def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame
             "new": rng.normal(size=n).round(1),
             "outcome": rng.integers(0, 5, n) if seed % 2 else rng.normal(size=n),
             "position": place + 1,
+            "looked_at": 1 / (place % 7 + 1),
             "label": rng.choice(["a", "b", "c|d", "a|d", "", "  "], n),
             "country": np.where(query % 3, "fr", "de"),
             "w": 0.3 + (query * 31 % 13) / 4,
@@ -59,7 +60,16 @@ def random_log(seed: int, *, queries: int = 60, items: int = 40) -> pd.DataFrame
 def assert_agree(one: mpc.Audit, other: mpc.Audit, *, curve: bool = True) -> None:
     """Insist that counts and verdicts are equal, and all other numbers to ten digits."""
     _same_numbers(one.headline, other.headline)
-    for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped", "n_capped", "alpha"):
+    for name in (
+        "n_rows",
+        "n_queries",
+        "n_units",
+        "n_items",
+        "n_dropped",
+        "n_capped",
+        "alpha",
+        "n_floored",
+    ):
         assert one.attrs[name] == other.attrs[name], name
     if curve:
         _same_numbers(one.curve, other.curve)
