@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from mpc_lab.engines import OpenLog
+from mpc_lab.engines.parts import find_members
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import sum_items
-from mpc_lab.pairing.kernels import FEW_ROWS, stopped_by, waited_for
+from mpc_lab.pairing.kernels import FEW_ROWS, stop_flag, stopped_by, waited_for
 from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows, without_owners
+from mpc_lab.pairing.moved import MovedLog, move_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
-from mpc_lab.pairing.walk import Source, Task, added
+from mpc_lab.pairing.walk import Source, Takes, Task, added
 from mpc_lab.ranking import cap_outcomes, sum_by
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
-from mpc_lab.vocabulary import Ints
+from mpc_lab.scoring.calibrated import Steps, fit_sorted
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.engines.progress import Progress
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from mpc_lab.pairing.walk import Logs
     from mpc_lab.ranking import LogFacts, Ranking
     from mpc_lab.results.plan import Plan
+
+# A log of a group is as large as the log itself.
+_LOGS_AT_ONCE = 2
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -110,6 +117,65 @@ class MemorySource:
         for groups, log in self._logs(rule):
             yield groups, MemoryWalk(log, self.progress)
 
+    def each_walk(
+        self,
+        rule: Rule,
+        task: Callable[[Ints, MemoryWalk], Result],
+        label: str,
+        takes: Takes | None = None,
+    ) -> Iterator[Result]:
+        """Yield what a task makes of each walk; of a rule with a log a group, a few at once."""
+        if not self.terms.are_default or not isinstance(rule, Boosted | Calibrated):
+            yield from (task(groups, walk) for groups, walk in self.walks(rule))
+            return
+        every = np.arange(len(self.groups))
+        if isinstance(rule, Boosted) and takes is not None:
+            moved = self._boosted(rule)
+            if moved is not None and takes(every, moved):
+                yield task(every, MemoryWalk(moved, self.progress))
+                return
+        yield from self._each_group(rule, task, label, takes)
+
+    def _each_group(
+        self,
+        rule: Rule,
+        task: Callable[[Ints, MemoryWalk], Result],
+        label: str,
+        takes: Takes | None,
+    ) -> Iterator[Result]:
+        """Make the log of each group and drop it after the task: never more than a few at once."""
+        at_once = min(_LOGS_AT_ONCE, n_threads(), len(self.groups))
+        threads = n_threads() // at_once
+        fits = self._fits if isinstance(rule, Calibrated) else None  # made here, in one thread
+
+        def job(k: int) -> Result:
+            group, log = np.array([k]), None
+            if fits is not None and takes is not None:
+                moved = fits.move(k)
+                log = moved if takes(group, moved) else None
+            log = self._log_of(rule, self.groups[k]) if log is None else log
+            return task(group, MemoryWalk(log, threads=threads))
+
+        yield from reported(
+            in_order(job, range(len(self.groups)), here=self._is_small, threads=at_once),
+            self.progress(label, len(self.groups)) if self.progress else None,
+        )
+
+    def _boosted(self, rule: Boosted) -> MovedLog | None:
+        """Return the log in which members of any group are raised.
+
+        None where a score becomes infinite: the log of the group that has it says so, if one has.
+        """
+        with np.errstate(over="ignore"):
+            raised = self.log.score + rule.alpha_in(self.ranking)
+        if not np.isfinite(raised).all():
+            return None
+        return move_rows(self.log, raised, self.log.score, self.log.masks)
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.log.row) < FEW_ROWS
+
     def _logs(self, rule: Rule) -> Iterator[tuple[Ints, Log]]:
         """Yield the groups that a log serves, and the log on the terms of the audit."""
         for groups, log in self._logs_of_rule(rule):
@@ -147,11 +213,62 @@ class MemorySource:
         return start + task(logs)  # type: ignore[operator, no-any-return]
 
     def _log_of(self, rule: Rule, group: str) -> Log:
+        if isinstance(rule, Calibrated):
+            moved = self._fits.move(self.groups.index(group))
+            member = moved.masks[0] != 0
+            return rescore(self.log, np.where(member, moved.raised, moved.score), member)
         scores = rule.scores(self.ranking, group)
         member = self.ranking.member(group)
-        if isinstance(rule, Boosted | Calibrated):
+        if isinstance(rule, Boosted):
             return rescore(self.log, scores[self.log.row], member[self.log.row])
         return sort_rows(self.ranking, scores, member.astype(np.uint64)[None])
+
+    @cached_property
+    def _fits(self) -> Fits:
+        return Fits(self.ranking, self.log)
+
+
+class Fits:
+    """The fits of the rule ``calibrated``: each made once, from rows that are sorted once.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    log : Log
+        Of all its rows.
+    """
+
+    def __init__(self, ranking: Ranking, log: Log) -> None:
+        self.log = log
+        order = np.argsort(ranking.score, kind="stable")
+        self.score, self.outcome = ranking.score[order], ranking.outcome[order]
+        # Where each row of the log is in the order of scores, and the other way round.
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        self.place = place[log.row]
+        self.masks = np.empty_like(log.masks)
+        self.masks[:, self.place] = log.masks
+        self._steps: dict[int, tuple[Steps, Steps]] = {}
+
+    def move(self, group: int) -> MovedLog:
+        """Return the log with the fits inside and outside a group as scores."""
+        if group not in self._steps:
+            member = find_members(self.masks, group)
+            self._steps[group] = (self._fit(member), self._fit(~member))
+        raised, score = (self._values(steps) for steps in self._steps[group])
+        bit = (self.log.masks[group // 64] >> np.uint64(group % 64)) & np.uint64(1)
+        return move_rows(self.log, raised, score, bit[None])
+
+    def _fit(self, side: Flags) -> Steps:
+        return fit_sorted(self.score[side], self.outcome[side])
+
+    def _values(self, steps: Steps) -> Floats:
+        """Return the fit at each row of the log: a look-up among sorted scores costs the least."""
+        if not len(steps.start):
+            return np.zeros(len(self.place))
+        first = np.searchsorted(self.score, steps.start[1:], side="left")
+        size = np.diff(first, prepend=0, append=len(self.score))
+        return np.repeat(steps.value, size)[self.place]
 
 
 class MemoryWalk:
@@ -161,10 +278,16 @@ class MemoryWalk:
     the same. Ctrl-C is seen at once.
     """
 
-    def __init__(self, log: Log, progress: Callable[[str, int], Any] | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        progress: Callable[[str, int], Any] | None = None,
+        threads: int | None = None,
+    ) -> None:
         self.log = log
         self.blocks = log.blocks
         self.progress = progress
+        self.threads = threads
 
     def __call__(self, task: Task[Result], label: str) -> Iterator[Result]:
         """Yield what the task returns for each block, in order."""
@@ -187,22 +310,42 @@ class MemoryWalk:
         self, task: Callable[[Job], Result], jobs: Sequence[Job], label: str
     ) -> Iterator[Result]:
         """Yield what the task returns for each job, in order."""
+        here = len(self.log.row) < FEW_ROWS or self.threads == 1
         done = self.progress(label, len(jobs)) if self.progress else None
-        for result in in_order(task, jobs, here=len(self.log.row) < FEW_ROWS):
-            if done:
-                done()
-            yield result
+        return reported(in_order(task, jobs, here=here, threads=self.threads), done)
+
+
+def reported(results: Iterator[Result], done: Callable[[], object] | None) -> Iterator[Result]:
+    """Yield results, and say so after each."""
+    for result in results:
+        if done:
+            done()
+        yield result
 
 
 def in_order(
-    task: Callable[[Job], Result], jobs: Sequence[Job], *, here: bool = False
+    task: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    here: bool = False,
+    threads: int | None = None,
 ) -> Iterator[Result]:
     """Yield results in the order of jobs; where not `here`, worked out on other threads.
 
     Then this thread only waits, so that Ctrl-C is seen at once, also while there is but one job.
     Nobody waits for jobs that are under way then: the kernels of long lists look at a flag and
-    give up, those of ordinary blocks end soon.
+    give up, those of ordinary blocks end soon, and jobs that spread others start none of them.
     """
+    unwanted = stop_flag()
+    for result in _in_order(task, jobs, here, threads or n_threads()):
+        if unwanted[0]:
+            raise CancelledError
+        yield result
+
+
+def _in_order(
+    task: Callable[[Job], Result], jobs: Sequence[Job], here: bool, threads: int
+) -> Iterator[Result]:
     if here or not jobs:
         yield from map(task, jobs)
         return
@@ -212,7 +355,7 @@ def in_order(
         with stopped_by(stop):
             return task(job)
 
-    threads = min(n_threads(), len(jobs))
+    threads = min(threads, len(jobs))
     # A few jobs ahead and no more, so that results waiting for their turn stay few.
     ahead: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(threads)

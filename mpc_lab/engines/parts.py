@@ -28,7 +28,7 @@ from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 if TYPE_CHECKING:
     from mpc_lab.pairing.clusters import ItemSums
     from mpc_lab.pairing.moments import Moments
-    from mpc_lab.pairing.walk import Logs
+    from mpc_lab.pairing.walk import Logs, Takes
     from mpc_lab.ranking import Known
     from mpc_lab.results.plan import Plan
     from mpc_lab.scoring.calibrated import Steps
@@ -184,6 +184,16 @@ class PartsSource:
         """Yield the groups, by number, that a walk serves; over all walks, every group once."""
         for groups, rescoring in self._rescorings(rule):
             yield groups, PartsWalk(self.parts, rescoring)
+
+    def each_walk(
+        self,
+        rule: Rule,
+        task: Callable[[Ints, Any], Result],
+        label: str,
+        takes: Takes | None = None,
+    ) -> Iterator[Result]:
+        """Yield what a task makes of the groups and the walk of each of `walks`."""
+        return (task(groups, walk) for groups, walk in self.walks(rule))
 
     def together(
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result

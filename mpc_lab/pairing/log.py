@@ -83,6 +83,11 @@ class Log:
         every = self.weight if len(self.weight) else np.ones(len(self.starts) - 1)
         return Weights(every, ESTIMANDS.index(self.estimand))
 
+    @property
+    def member_score(self) -> Floats:
+        """The score of each row when a group it is in is looked at."""
+        return self.score
+
     def contrast(self, one: Ints, other: Ints) -> Floats:
         """Return by how much the outcomes of some rows are above those of others, or the sign."""
         difference = self.outcome[one] - self.outcome[other]

@@ -21,6 +21,7 @@ from mpc_lab.pairing.moments import (
     Together,
     join_groups,
 )
+from mpc_lab.pairing.moved import MovedLog, can_visit
 from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.sided import unit_sides
@@ -82,28 +83,41 @@ def choose_thresholds(
     source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
 ) -> list[Headline]:
     """Find the exact threshold of each group, for each of some ways to choose it."""
-    n_groups = len(source.groups)
-    epsilon = np.empty((len(thresholds), n_groups))
-    wanted = np.empty((len(thresholds), n_groups))
-    all_pairs = np.empty(n_groups)
-    for groups, walk in source.walks(rule):
+
+    def choose(groups: Ints, walk: Walk) -> tuple[Ints, Ints, Floats]:
+        all_pairs, epsilon = np.empty(len(groups), dtype=np.int64), np.empty((k, len(groups)))
         for word, here in words_of(len(groups)):
-            pairs = count_pairs(walk, word, here.stop - here.start)
-            all_pairs[groups[here]] = pairs
-            for k, threshold in enumerate(thresholds):
-                chosen = kth_smallest_distances(walk, word, pairs, ranks(threshold, pairs))
-                epsilon[k, groups[here]] = chosen
-                wanted[k, groups[here]] = [threshold.rank(int(n)) for n in pairs]
-    return [Headline(*found, all_pairs) for found in zip(epsilon, wanted, strict=True)]
+            pairs = all_pairs[here] = count_pairs(walk, word, here.stop - here.start)
+            for chosen, threshold in zip(epsilon, thresholds, strict=True):
+                rank = ranks(threshold, pairs)
+                chosen[here] = kth_smallest_distances(walk, word, pairs, rank)
+        return groups, all_pairs, epsilon
+
+    k, n_groups = len(thresholds), len(source.groups)
+    every, of_group = np.empty(n_groups, dtype=np.int64), np.empty((k, n_groups))
+    for groups, pairs, epsilon in source.each_walk(rule, choose, "choosing thresholds", _any_moved):
+        every[groups], of_group[:, groups] = pairs, epsilon
+    return [
+        Headline(chosen, np.array([float(threshold.rank(int(n))) for n in every]), every * 1.0)
+        for chosen, threshold in zip(of_group, thresholds, strict=True)
+    ]
+
+
+def _any_moved(groups: Ints, log: Log) -> bool:
+    """Whether rows may stay where they are: always, where only distances matter."""
+    return True
 
 
 def has_ties(source: Source, rule: Rule) -> bool:
     """Tell whether any group has a pair with a distance of 0."""
-    return any(
-        count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
-        for groups, walk in source.walks(rule)
-        for word, here in words_of(len(groups))
-    )
+
+    def count(groups: Ints, walk: Walk) -> bool:
+        return any(
+            count_up_to(walk, word, np.zeros(here.stop - here.start)).any()
+            for word, here in words_of(len(groups))
+        )
+
+    return any(source.each_walk(rule, count, "looking for ties", _any_moved))
 
 
 def measure(
@@ -129,14 +143,22 @@ def measure(
     count_items : bool
         Whether to count the items with a pair where they are not summed over.
     """
-    parts = []
     counted = source.facts.n_items if count_items and not items else 0
     n_items = counted if source.counts_items else 0
-    for groups, walk in source.walks(rule):
+
+    def sweep_all(groups: Ints, walk: EngineWalk) -> Moments:
         layouts = _layouts(source, walk, modes, edges[groups])
         swept = join_groups([gather(walk, layout, n_items) for layout in layouts])
-        parts.append(add_item_counts(walk, swept) if counted > n_items else swept)
-    found = join_groups(parts)
+        return add_item_counts(walk, swept) if counted > n_items else swept
+
+    def takes(groups: Ints, log: MovedLog) -> bool:
+        how = (np.zeros(0), goes_by_place(source), weighting_of(source))
+        bare = (
+            Layout(modes, word, edges[groups[here]], *how) for word, here in words_of(len(groups))
+        )
+        return counted == n_items and all(can_visit(log, layout) for layout in bare)
+
+    found = join_groups(list(source.each_walk(rule, sweep_all, "sweeping", takes)))
     return measure_items(source, rule, found) if items else found
 
 
@@ -146,10 +168,11 @@ def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
     Where the pairs of items move with their producers, the sums are over producers.
     """
     owner = source.facts.owner
-    parts = [
-        add_item_sums(walk, moments.of_groups(groups), owner) for groups, walk in source.walks(rule)
-    ]
-    return join_groups(parts)
+
+    def sum_all(groups: Ints, walk: EngineWalk) -> Moments:
+        return add_item_sums(walk, moments.of_groups(groups), owner)
+
+    return join_groups(list(source.each_walk(rule, sum_all, "summing over items")))
 
 
 def measure_cross(

@@ -140,7 +140,7 @@ def _collect(
 
     These stand one group after the other; the last array says where each group's end.
     """
-    rows = (log.units, log.starts, log.score, log.masks[word])
+    rows = (log.units, log.starts, log.member_score, log.score, log.masks[word])
     room = _ROOM
     while True:
         count = np.zeros(len(low), dtype=np.int64)
@@ -156,7 +156,8 @@ def _collect(
 
 def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Ints:
     total = np.zeros(n_groups, dtype=np.int64)
-    count_all(log.units, log.starts, log.score, log.masks[word], first, last, total)
+    rows = (log.units, log.starts, log.member_score, log.score, log.masks[word])
+    count_all(*rows, first, last, total)
     return total
 
 
@@ -194,11 +195,14 @@ def _draw(word: int, share: float, log: Log, first: int, last: int) -> tuple[Flo
     weight = _pairs_in_queries(log, first, last)
     n = int(np.ceil(share * weight.sum()))
     lower, upper = _draw_rows(log, int(log.units[first]), weight, n)
-    distance = log.distance(upper, lower)
+    # Either of the two may be in a group.
+    member, other = np.concatenate([lower, upper]), np.concatenate([upper, lower])
     mask = log.masks[word]
-    differ = mask[lower] ^ mask[upper]
-    # A tie is a pair of both modes, so either of the two may be in the group.
-    return distance, np.where(distance == 0, differ, differ & mask[lower])
+    matched = mask[member] & ~mask[other]
+    with np.errstate(over="ignore"):
+        distance = log.score[other] - log.member_score[member]
+    some = (distance >= 0) & (matched != 0)
+    return distance[some], matched[some]
 
 
 def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
@@ -222,7 +226,14 @@ def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints
 
 @kernel
 def count_all(
-    units: Ints, starts: Ints, score: Floats, mask: Masks, first: int, last: int, total: Ints
+    units: Ints,
+    starts: Ints,
+    member_score: Floats,
+    score: Floats,
+    mask: Masks,
+    first: int,
+    last: int,
+    total: Ints,
 ) -> None:
     """Add to `total` the ``matched`` pairs of each group with no limit on the distance."""
     seen = np.zeros(len(total), dtype=np.int64)
@@ -231,29 +242,26 @@ def count_all(
         if end - start < 2:
             continue
         seen[:] = 0
-        tie_end = end
-        while tie_end > start:
-            tie = tie_end - 1
-            while tie > start and score[tie - 1] == score[tie_end - 1]:
-                tie -= 1
-            for i in range(tie, tie_end):
-                bits = mask[i]
-                while bits:
-                    seen[lowest(bits)] += 1
-                    bits &= bits - ONE
-            for i in range(tie, tie_end):
-                bits = mask[i]
-                while bits:
-                    g = lowest(bits)
-                    total[g] += (end - tie) - seen[g]
-                    bits &= bits - ONE
-            tie_end = tie
+        above = end  # the first row tied with the member or above it
+        for member in range(end - 1, start - 1, -1):
+            bits = mask[member]
+            while bits and above > start and score[above - 1] >= member_score[member]:
+                above -= 1
+                met = mask[above]
+                while met:
+                    seen[lowest(met)] += 1
+                    met &= met - ONE
+            while bits:
+                g = lowest(bits)
+                total[g] += (end - above) - seen[g]
+                bits &= bits - ONE
 
 
 @kernel
 def count_and_collect(
     units: Ints,
     starts: Ints,
+    member_score: Floats,
     score: Floats,
     mask: Masks,
     wanted: np.uint64,
@@ -280,33 +288,30 @@ def count_and_collect(
             continue
         seen[:] = 0
         pointer[:] = start
-        tie = start
-        while tie < end:
-            tie_end = tie
-            while tie_end < end and score[tie_end] == score[tie]:
-                bits = mask[tie_end] & wanted
-                while bits:
-                    g = lowest(bits)
-                    bits &= bits - ONE
-                    p, s = pointer[g], seen_at_pointer[g]
-                    if p <= tie:
-                        p, s = tie, seen[g]
-                    while p < end and score[p] - score[tie] <= low[g]:
-                        s += np.int64((mask[p] >> np.uint64(g)) & ONE)
-                        p += 1
-                    pointer[g], seen_at_pointer[g] = p, s
-                    count[g] += (p - tie) - (s - seen[g])
-                    while p < end and score[p] - score[tie] <= high[g]:
-                        if not (mask[p] >> np.uint64(g)) & ONE:
-                            if n < len(distances):
-                                which[n], distances[n] = g, score[p] - score[tie]
-                            n += 1
-                        p += 1
-                tie_end += 1
-            for i in range(tie, tie_end):
-                bits = mask[i] & wanted
-                while bits:
-                    seen[lowest(bits)] += 1
-                    bits &= bits - ONE
-            tie = tie_end
+        above = start  # the first row tied with the member or above it
+        for member in range(start, end):
+            bits, own = mask[member] & wanted, member_score[member]
+            while bits and above < end and score[above] < own:
+                met = mask[above] & wanted
+                while met:
+                    seen[lowest(met)] += 1
+                    met &= met - ONE
+                above += 1
+            while bits:
+                g = lowest(bits)
+                bits &= bits - ONE
+                p, s = pointer[g], seen_at_pointer[g]
+                if p <= above:
+                    p, s = above, seen[g]
+                while p < end and score[p] - own <= low[g]:
+                    s += np.int64((mask[p] >> np.uint64(g)) & ONE)
+                    p += 1
+                pointer[g], seen_at_pointer[g] = p, s
+                count[g] += (p - above) - (s - seen[g])
+                while p < end and score[p] - own <= high[g]:
+                    if not (mask[p] >> np.uint64(g)) & ONE:
+                        if n < len(distances):
+                            which[n], distances[n] = g, score[p] - own
+                        n += 1
+                    p += 1
     return n

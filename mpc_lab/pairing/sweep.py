@@ -61,6 +61,7 @@ from mpc_lab.pairing.modes import (
     WindowBins,
 )
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together, fold_rows
+from mpc_lab.pairing.moved import MovedLog, book_moved
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, too_many
 from mpc_lab.pairing.shares import (
     COUNT,
@@ -446,7 +447,7 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
         To count the items with a pair; 0 where they are not known or counted otherwise.
     """
     tables = FirstBinTables(n_items, len(layout.sides) * layout.n_groups, layout.n_bins)
-    start = np.zeros(_packed_size(layout))
+    start = np.zeros(sum(int(np.prod(shape)) for shape in _shapes(layout)))
     packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
     return _cumulated(layout, *_unpack(layout, packed), tables.first())
 
@@ -476,10 +477,6 @@ def gather_cross(walk: Walk, layout: Layout) -> Together:
 def _n_twins(layout: Layout) -> int:
     """Return how many groups a mode of two sides is summed over for."""
     return layout.n_groups if layout.rows.twin else 0
-
-
-def _packed_size(layout: Layout) -> int:
-    return sum(int(np.prod(shape)) for shape in _shapes(layout))
 
 
 def _shapes(layout: Layout) -> list[tuple[int, ...]]:
@@ -529,6 +526,9 @@ def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
 
 
 def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
+    if isinstance(log, MovedLog):
+        book_moved(layout, log, first, last, to)
+        return
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
     how = (layout.pair_bins, log.sign, long, log.weights if layout.weighting.weighted else None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.moved import MovedLog
 from mpc_lab.vocabulary import Ints
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Task = Callable[[Log, int, int], Result]
+# Whether a log, in which members of some groups have scores of their own, serves a task.
+Takes = Callable[[Ints, MovedLog], bool]
 # The logs of some units: the number of a rule, the groups a log serves, and the log.
 Logs = Iterator[tuple[int, Ints, Log]]
 
@@ -73,6 +76,19 @@ class Source(Protocol):
 
     def walks(self, rule: Rule) -> Iterator[tuple[Ints, Any]]:
         """Yield the groups, by number, that an `EngineWalk` serves; over all, every group once."""
+        ...
+
+    def each_walk(
+        self,
+        rule: Rule,
+        task: Callable[[Ints, Any], Result],
+        label: str,
+        takes: Takes | None = None,
+    ) -> Iterator[Result]:
+        """Yield what a task makes of the groups and the walk of each of `walks`, maybe at once.
+
+        Where `takes` says that a `MovedLog` serves the task, it may walk one instead.
+        """
         ...
 
     def together(
