@@ -149,12 +149,12 @@ class MemorySource:
         fits = self._fits if isinstance(rule, Calibrated) else None  # made here, in one thread
 
         def job(k: int) -> Result:
-            group, log = np.array([k]), None
+            group = np.array([k])
             if fits is not None and takes is not None:
                 moved = fits.move(k)
-                log = moved if takes(group, moved) else None
-            log = self._log_of(rule, self.groups[k]) if log is None else log
-            return task(group, MemoryWalk(log, threads=threads))
+                if takes(group, moved):
+                    return task(group, MemoryWalk(moved, threads=threads))
+            return task(group, MemoryWalk(self._log_of(rule, self.groups[k]), threads=threads))
 
         yield from reported(
             in_order(job, range(len(self.groups)), here=self._is_small, threads=at_once),

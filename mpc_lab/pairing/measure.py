@@ -98,7 +98,11 @@ def choose_thresholds(
     for groups, pairs, epsilon in source.each_walk(rule, choose, "choosing thresholds", _any_moved):
         every[groups], of_group[:, groups] = pairs, epsilon
     return [
-        Headline(chosen, np.array([float(threshold.rank(int(n))) for n in every]), every * 1.0)
+        Headline(
+            chosen,
+            np.array([float(threshold.rank(int(n))) for n in every]),
+            every.astype(np.float64),
+        )
         for chosen, threshold in zip(of_group, thresholds, strict=True)
     ]
 
