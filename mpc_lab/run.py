@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -314,7 +315,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             own,
         ),
         assemble.attributes(plan, source.facts, log.origin)
-        | {"dyads_once": int(any(part.dyads_once for part in own))},
+        | {"dyads_once": int(any(part.dyads_once for part in own))}
+        | _left_out(log, sides),
         ranking=log.ranking,
         scores=None if log.ranking is None else partial(_scores, plan, log.ranking),
         cross=later.cross,
@@ -374,6 +376,20 @@ def _compare_sides(plan: Plan, source: Source, own: list[Moments]) -> list[TwoSi
             compared = replace(compared, place=measure_items(source, rule, compared.place))
         found.append(compared)
     return found
+
+
+def _left_out(log: OpenLog, sides: list[TwoSides]) -> dict[str, int | str]:
+    """Return the attributes that say which queries had too many pairs to look at.
+
+    A query has the number that it has among the rows in memory, or else in the walk.
+    """
+    left_out = [part.left_out for part in sides if len(part.left_out)]
+    if not left_out:
+        return {}
+    numbers, rows = np.concatenate(left_out).T
+    codes = numbers if log.ranking is None else log.ranking.query_code[rows]
+    named = (np.unique(codes) + 1).tolist()
+    return {"n_left_out_of_sides": len(named), "left_out_of_sides": json.dumps(named)}
 
 
 def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:

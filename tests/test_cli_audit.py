@@ -555,3 +555,18 @@ def test_a_verdict_stays_on_one_line_of_a_narrow_terminal(frame, tmp_path, capsy
     out = capsys.readouterr().out
     assert "│ inconclusive │" in out
     assert max(map(len, out.split("┏")[1].splitlines())) <= 80
+
+
+def test_pairs_names_modes_or_how_many_pairs_to_show(folder, tmp_path, capsys):
+    report = tmp_path / "shown.html"
+    line = [folder / "log.csv", *NAMED, "--quiet", "--csv", "-"]
+    assert run(*line, "--pairs", "symmetric,matched", "--pairs", "3", "--report", report) == 0
+    first = capsys.readouterr().out.splitlines()[1]
+    assert "symmetric" in first
+    assert report.exists()
+    config = tmp_path / "audit.toml"
+    config.write_text('pairs = ["symmetric", 3]\n', encoding="utf-8")
+    assert run(*line, "--config", config) == 0
+    assert "symmetric" in capsys.readouterr().out.splitlines()[1]
+    assert run(*line, "--pairs", "symmetric", "--modes", "matched") == 3
+    assert "must not both name pairing modes" in capsys.readouterr().err

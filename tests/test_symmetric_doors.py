@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -254,3 +257,52 @@ def test_with_positions_the_limit_compares_sides_by_place():
     assert found.place_effect_low < found.place_effect < found.place_effect_high
     with pytest.raises(mpc.MpcError, match="without place cells"):
         audit.regression("g1", pairing_mode="symmetric")
+
+
+def with_a_long_list(rows=6500):
+    """A log with places, and one query whose pairs are all close: more than can be looked at."""
+    short = frame_of(placed(queries=60)).assign(
+        query=lambda frame: "short " + frame["query"].astype(str)
+    )
+    rng = np.random.default_rng(5)
+    long = pd.DataFrame({"query": "the long one", "item": np.arange(rows) + 10**6})
+    long = long.assign(score=rng.uniform(0.4, 0.405, rows), outcome=rng.normal(size=rows))
+    long = long.assign(position=rng.permutation(rows) + 1)
+    groups = list(short.columns[5:])
+    long[groups] = rng.random((rows, len(groups))) < 0.4
+    return short, long, {**roles_of(placed()), "group": groups}
+
+
+def test_a_query_with_too_many_pairs_is_left_out_counted_and_named(tmp_path):
+    short, long, roles = with_a_long_list()
+    how = {"threshold": 0.01, "epsilon": [0.004, 0.01], "cluster": "query", "progress": False}
+    whole = mpc.audit(pd.concat([short[:300], long, short[300:]]), **roles, **how)
+    without = mpc.audit(short, **roles, **how)
+    symmetric = {"pairing_mode": "symmetric"}
+    names = ("n_pairs", "estimate", "std_error", "place_effect", "place_overlap")
+    same(whole.headline.sel(symmetric), without.headline.sel(symmetric), names)
+    same(whole.curve.sel(symmetric), without.curve.sel(symmetric), ("n_pairs", "estimate"))
+    assert whole.headline.n_pairs.sel(pairing_mode="matched").min() > 10**6
+    assert whole.attrs["n_left_out_of_sides"] == 1
+    said = "1 query ({}) with more than 20,000,000 close pairs had to be left out of symmetric"
+    assert said.format("query 'the long one'") in whole.summary()
+    assert "left out of symmetric" not in without.summary()
+    number = int(json.loads(whole.attrs["left_out_of_sides"])[0])
+    numbered = said.format(f"query {number} of 61")
+    whole.save(tmp_path / "long.nc")
+    assert numbered in mpc.load(tmp_path / "long.nc").summary()
+    whole.report(tmp_path / "long.html")
+    page = (tmp_path / "long.html").read_text(encoding="utf-8")
+    assert numbered in page
+    assert "the long one" not in page
+
+
+def test_an_engine_leaves_out_the_same_query(tmp_path):
+    short, long, roles = with_a_long_list()
+    pd.concat([short, long]).to_parquet(tmp_path / "log.parquet")
+    how = {"threshold": 0.01, "epsilon": [0.01], "cluster": "query", "progress": False}
+    walked = mpc.audit(tmp_path / "log.parquet", memory="1GB", **roles, **how)
+    memory = mpc.audit(pd.concat([short, long]), **roles, **how)
+    same(walked.headline, memory.headline)
+    assert walked.attrs["n_left_out_of_sides"] == 1
+    assert re.search(r"query \d+ of 61\) with more than", walked.summary())

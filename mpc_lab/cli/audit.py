@@ -88,7 +88,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     """Audit the files and return the exit code."""
-    given = read_settings(options)
+    given = _sort_pairs(read_settings(options))
     _check_gate(given)
     if not given.get("files"):
         raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
@@ -219,6 +219,20 @@ def _shows_progress(given: dict[str, Any]) -> bool:
 
 
 # -- the audit and what is made of it --------------------------------------------------------
+
+
+def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
+    """Tell a number of pairs to show from the modes that pairs are made by."""
+    words = given.pop("pairs", ())
+    counts = [int(word) for word in words if word.lstrip("-").isdecimal()]
+    modes = [word for word in words if not word.lstrip("-").isdecimal()]
+    if modes and "modes" in given:
+        raise MpcError("modes and pairs must not both name pairing modes. Give --modes alone.")
+    return {
+        **given,
+        **({"pairs": counts[-1]} if counts else {}),
+        **({"modes": modes} if modes else {}),
+    }
 
 
 def _audit(files: Files, given: dict[str, Any]) -> Audit:

@@ -54,7 +54,7 @@ class Option:
         As it stands in a config file; on the line with dashes.
     kind : str
         ``column``, ``columns``, ``text``, ``texts``, ``number``, ``numbers``, ``whole``,
-        ``threshold``, ``rules``, ``primary``, ``flag`` or ``path``.
+        ``threshold``, ``rules``, ``primary``, ``pairs``, ``flag`` or ``path``.
     section : str
         The heading it stands under.
     help : str
@@ -83,7 +83,7 @@ class Option:
     @property
     def is_list(self) -> bool:
         """Whether it may be given several times."""
-        return self.kind in ("columns", "texts", "numbers", "rules")
+        return self.kind in ("columns", "texts", "numbers", "rules", "pairs")
 
 
 COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
@@ -250,7 +250,11 @@ OPTIONS = (
     ),
     Option("report", "path", OUTPUT, "write a self-contained page", "OUT.html"),
     Option(
-        "pairs", "whole", OUTPUT, "show so many pairs of each flagged group in the report (0)", "N"
+        "pairs",
+        "pairs",
+        OUTPUT,
+        "show so many pairs of each flagged group in the report (0); with words, as --modes",
+        "N|MODE,…",
     ),
     Option(
         "show_ids",
@@ -599,4 +603,7 @@ _CHECKED: dict[str, Callable[[Option, Any], Any]] = {
     "primary": lambda option, value: primary(value),
     "numbers": lambda option, values: [_number(option, value) for value in values],
     "rules": lambda option, values: [rule(value) for value in values],
+    "pairs": lambda option, values: [
+        value if isinstance(value, str) else str(_whole(option, value)) for value in values
+    ],
 }

@@ -12,6 +12,9 @@ from mpc_lab.explorers.controls import Note, NumberRow
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import cell_numbers, cell_sentence
+from mpc_lab.results.base import settings
+from mpc_lab.results.summary import place_sentence
+from mpc_lab.text import minus
 
 _DRAWN_AT_MOST = 150
 
@@ -36,9 +39,11 @@ class GroupsExplorer(Explorer):
         self.controls["chart"] = LiveChart(titled=False)
         self.controls["chart"].observe(self._picked, "picked")
         self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
+        self.controls["place"] = Note()
         hint = Note("Click a row, or use the list above, to choose a group for all tabs.")
         self._drawn_for: tuple[str, str] | None = None
-        return self.controls["sentence"], self.controls["numbers"], self.controls["chart"], hint
+        shown = (self.controls[name] for name in ("sentence", "numbers", "place", "chart"))
+        return *shown, hint
 
     def draw(self) -> None:
         """Draw the forest of the rule and mode, and mark the group."""
@@ -46,6 +51,9 @@ class GroupsExplorer(Explorer):
         self.controls["sentence"].text = cell_sentence(self.audit, cell, self.state.pairing_mode)
         self.controls["numbers"].show(cell_numbers(self.audit, cell, self.state.pairing_mode))
         wanted = (self.state.scoring_rule, self.state.pairing_mode)
+        options = settings(self.audit)
+        said = place_sentence(self.audit, *wanted, self.state.group, options)
+        self.controls["place"].text = minus(said)
         if wanted != self._drawn_for:
             from mpc_lab.charts.forest import forest
 

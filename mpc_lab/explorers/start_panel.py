@@ -28,6 +28,7 @@ from mpc_lab.explorers.controls import (
 )
 from mpc_lab.explorers.problems import code_html, preview_html, problems_html
 from mpc_lab.explorers.start_state import StartState, code_of
+from mpc_lab.explorers.start_terms import terms_fold
 from mpc_lab.explorers.tabs import AuditExplorer
 from mpc_lab.files import ACCEPTED, find_files, take_upload
 from mpc_lab.files.kinds import KINDS
@@ -45,6 +46,8 @@ _LARGE_UPLOAD = "For files above 10 MB give the path instead."
 _OF_TEXT = "Delimiter (such as ; or tab) and encoding are found; give them where that goes wrong."
 _FOUND = "automatic"
 _SEVERAL = "Ctrl or ⌘ for several"
+# What is chosen leads in this order, so that both sides of a tie come first where they are chosen.
+_IN_ORDER = tuple(sorted(MODES, key=lambda name: not MODES[name].two_sided))
 _FRAME, _FILE, _UPLOAD = "frame", "file", "upload"
 
 
@@ -164,6 +167,10 @@ class Start:
         made.add_class("mpc-explorer")
         self.state.observe(self._refresh, ("uses", "columns"))
         self.state.observe(self._refresh_end, "leave_out")
+        self.state.observe(self._show_modes, "pairing_modes")
+        self.state.observe(
+            self._show_code_again, ("closeness", "contrast", "outcome_cap", "against")
+        )
         self._refresh()
         return made
 
@@ -387,7 +394,7 @@ class Start:
     def _run_step(self) -> widgets.Widget:
         box = self.controls
         box["scoring_rules"] = _several("Scoring rules", SCORING_RULES, self.state.scoring_rules)
-        box["pairing_modes"] = _several("Pairs", tuple(MODES), self.state.pairing_modes)
+        box["pairing_modes"] = _several("Pairs", _IN_ORDER, self.state.pairing_modes)
         box["tolerance"] = text_field("Tolerance", placeholder="none", continuous_update=False)
         box["scoring_rules"].observe(self._option("scoring_rules", box["scoring_rules"]), "value")
         box["pairing_modes"].observe(self._option("pairing_modes", box["pairing_modes"]), "value")
@@ -405,6 +412,7 @@ class Start:
         options.layout.align_items = "flex-start"
         return column(
             options,
+            terms_fold(self.state, box, self._guarded),
             controls_row(box["run"], box["note"], box["progress"]),
             box["code"],
         )
@@ -425,6 +433,17 @@ class Start:
                 self._filling = False
 
         return choose
+
+    def _show_modes(self, _change: Any = None) -> None:
+        """Show the modes of the state, which follow the position column until some are chosen."""
+        was, self._filling = self._filling, True
+        try:
+            self.controls["pairing_modes"].value = self.state.pairing_modes
+        finally:
+            self._filling = was
+
+    def _show_code_again(self, _change: Any) -> None:
+        self._show_code()
 
     def _tolerance_chosen(self, change: Any) -> None:
         def take() -> None:

@@ -11,12 +11,13 @@ from mpc_lab.engines.progress import progress_told_to
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet
+from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import Frame, open_table
 from mpc_lab.ranking.guessing import GUESSED, guess_columns, guess_separator
 from mpc_lab.run import audit
 from mpc_lab.scoring import SCORING_RULES
-from mpc_lab.vocabulary import MODES
+from mpc_lab.vocabulary import MODES, default_modes
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -42,8 +43,11 @@ class StartState(traitlets.HasTraits):
     leave_out : bool
         Leave out rows with a missing value, text where a number belongs, or infinity.
     scoring_rules, pairing_modes : tuple of str
-    tolerance : float or None
-        As in :func:`mpc_lab.audit`.
+    tolerance, outcome_cap : float or None
+    closeness, contrast : str
+    against : str or None
+        As in :func:`mpc_lab.audit`. Modes that were not chosen are those of an audit that names
+        none: with a position column symmetric and matched.
     audit : Audit or None
         What the last run found.
 
@@ -64,6 +68,10 @@ class StartState(traitlets.HasTraits):
     scoring_rules = traitlets.Tuple(("baseline",))
     pairing_modes = traitlets.Tuple(("matched",))
     tolerance = traitlets.Float(None, allow_none=True)
+    closeness = traitlets.Enum(CLOSENESS, SCORE)
+    contrast = traitlets.Enum(CONTRASTS, DIFFERENCE)
+    outcome_cap = traitlets.Float(None, allow_none=True)
+    against = traitlets.Unicode(None, allow_none=True)
     audit = traitlets.Any(None, read_only=True)
 
     def __init__(self) -> None:
@@ -167,10 +175,11 @@ class StartState(traitlets.HasTraits):
         options: dict[str, Any] = {
             "scoring_rules": self.scoring_rules,
             "pairing_modes": self.pairing_modes,
-            "tolerance": self.tolerance,
         }
-        usual = {"missing": "raise", "scoring_rules": ("baseline",), "tolerance": None}
-        usual["pairing_modes"] = ("matched",)
+        usual = {"missing": "raise", "scoring_rules": ("baseline",)}
+        usual["pairing_modes"] = self._usual_modes
+        for name in ("tolerance", "closeness", "contrast", "outcome_cap", "against"):
+            options[name], usual[name] = getattr(self, name), self.traits()[name].default_value
         return {
             name: value
             for name, value in {**given, **options}.items()
@@ -198,6 +207,17 @@ class StartState(traitlets.HasTraits):
         self.set_trait("audit", made)
         return made
 
+    @property
+    def _usual_modes(self) -> tuple[str, ...]:
+        return default_modes(self.columns.get("position") is not None)
+
+    @traitlets.observe("columns")
+    def _follow_position(self, change: Any) -> None:
+        """Take the modes that go with a position column, or without, unless others were chosen."""
+        before = change["old"].get("position") if isinstance(change["old"], dict) else None
+        if self.pairing_modes == default_modes(before is not None):
+            self.pairing_modes = self._usual_modes
+
     @traitlets.validate("scoring_rules", "pairing_modes")
     def _check_options(self, proposal: Any) -> tuple[str, ...]:
         known = SCORING_RULES if proposal["trait"].name == "scoring_rules" else tuple(MODES)
@@ -215,6 +235,13 @@ class StartState(traitlets.HasTraits):
             raise traitlets.TraitError(
                 f"tolerance must be a number above 0 in units of the outcome, not {value!r}."
             )
+        return None if value is None else float(value)
+
+    @traitlets.validate("outcome_cap")
+    def _check_cap(self, proposal: Any) -> float | None:
+        value = proposal["value"]
+        if value is not None and not abs(value) < float("inf"):
+            raise traitlets.TraitError(f"outcome_cap must be a finite number, not {value!r}.")
         return None if value is None else float(value)
 
 

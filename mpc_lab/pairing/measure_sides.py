@@ -44,12 +44,15 @@ class TwoSides:
     overlap, shown_above : float64 arrays (group,)
         See `mpc_lab.pairing.places.Combined` and `mpc_lab.pairing.sided.PartSums`; NaN where the
         log has no positions.
+    left_out : int64 array (query, 2)
+        Queries with too many pairs to look at: see `mpc_lab.pairing.sided.PartSums`.
     """
 
     own: Moments
     place: Moments
     overlap: Floats
     shown_above: Floats
+    left_out: Ints
 
 
 def compare_sides(source: Source, rule: Rule, own: Moments) -> TwoSides:
@@ -74,6 +77,7 @@ def compare_sides(source: Source, rule: Rule, own: Moments) -> TwoSides:
         join_groups([part.place for part in found]).of_groups(back),
         np.concatenate([part.overlap for part in found])[back],
         np.concatenate([part.shown_above for part in found])[back],
+        np.unique(np.concatenate([part.left_out for part in found]), axis=0),
     )
 
 
@@ -88,12 +92,23 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
         if own.two_sided is not None:
             table = mean_table(parts)
             sides, _ = sum_sides(walk, word, epsilon, own.center, table)
-            own = replace(own, table=table).with_sides(sides)
+            own = replace(_without_left_out(own, parts), table=table).with_sides(sides)
     table = place_table(parts)
     # Of differences as they are: a center would come back with the estimate.
     table = table._replace(offset=table.offset + own.center)
     sides, clusters = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
-    return TwoSides(own, _place_moments(own, parts, table, sides, clusters), overlap, shown_above)
+    place = _place_moments(own, parts, table, sides, clusters)
+    return TwoSides(own, place, overlap, shown_above, parts.left_out)
+
+
+def _without_left_out(own: Moments, parts: PartSums) -> Moments:
+    """Take queries with too many pairs to look at from what is counted of the mode of two sides."""
+    row = own.two_sided
+    pairs, queries, clusters = own.pairs.copy(), own.queries.copy(), own.clusters.copy()
+    pairs[row] = parts.sums[..., NUMBER].sum(axis=0).astype(np.int64)[:, None]
+    queries[row] -= parts.n_left_out[0][:, None]
+    clusters[row] -= parts.n_left_out[1][:, None]
+    return replace(own, pairs=pairs, queries=queries, clusters=clusters)
 
 
 def _place_moments(

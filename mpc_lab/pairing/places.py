@@ -13,7 +13,7 @@ import numpy as np
 from mpc_lab.pairing.kernels import inlined
 from mpc_lab.pairing.moments import ABOVE, BELOW
 from mpc_lab.pairing.windows import count_close
-from mpc_lab.vocabulary import Floats, Ints
+from mpc_lab.vocabulary import MOST_VISITED, Floats, Ints
 
 # The first place, and the first distance in places, of each class.
 PLACES = (1, 2, 3, 4, 6, 10, 20)
@@ -22,8 +22,6 @@ N_CELLS = len(PLACES) * len(APART)
 N_PARTS = 2 * N_CELLS
 # A side of a cell with fewer pairs says nothing of its mean.
 FEWEST = 2
-# Pairs of a query that are visited where windows would not say who was shown above whom.
-MOST_VISITED = 20_000_000
 
 
 def _classes(first: tuple[int, ...]) -> Ints:

@@ -22,6 +22,7 @@ import numpy as np
 
 from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupLog, Room, make_room
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
+from mpc_lab.pairing.left_out import count_left_out, find_left_out
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable
 from mpc_lab.pairing.places import FEWEST, N_CELLS, Combined, cell_of, combine_cells, too_many
@@ -48,12 +49,19 @@ class PartSums(NamedTuple):
     reach : float64 array (group,)
         See `SideTable`.
     by_place : bool
+    left_out : int64 array (query, 2)
+        Of each query with too many close pairs to visit: its number in the order of the walk, and
+        its first row.
+    n_left_out : int64 array (2, group)
+        How many of these queries, and of units with no other query, have a pair.
     """
 
     sums: Floats
     distances: Floats
     reach: Floats
     by_place: bool
+    left_out: Ints
+    n_left_out: Ints
 
     @property
     def cells(self) -> Floats:
@@ -97,10 +105,16 @@ def part_sums(walk: Walk, word: int, epsilon: Floats, center: Floats, by_place: 
     n_parts = 2 * (N_CELLS if by_place else 1)
     sums = np.zeros((n_parts, len(epsilon), N_PART_SUMS))
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
-    for of_block, seen in walk(task, "comparing both sides"):
+    left_out, n_left_out = [np.empty((0, 2), np.int64)], np.zeros((2, len(epsilon)), np.int64)
+    n_queries = 0
+    for of_block, seen, long, with_pairs, more in walk(task, "comparing both sides"):
         sums += of_block
         distances = _few_distinct(np.concatenate([distances, seen], axis=-1))
-    return PartSums(sums, distances, np.full(len(epsilon), epsilon.max()), by_place)
+        left_out.append(long + np.array([n_queries, 0]))
+        n_left_out += with_pairs
+        n_queries += more
+    reach = np.full(len(epsilon), epsilon.max())
+    return PartSums(sums, distances, reach, by_place, np.concatenate(left_out), n_left_out)
 
 
 def _few_distinct(values: Floats) -> Floats:
@@ -112,7 +126,7 @@ def _few_distinct(values: Floats) -> Floats:
 
 def _sum_block(
     word: int, epsilon: Floats, center: Floats, by_place: bool, log: Log, first: int, last: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Ints, Ints, int]:
     n_cells = N_CELLS if by_place else 1
     sums = np.zeros((2 * n_cells, len(epsilon), N_PART_SUMS))
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
@@ -120,7 +134,12 @@ def _sum_block(
     how = (epsilon, _scales(epsilon), center, by_place, n_cells)
     factor = weigh_queries(log, word, epsilon, first, last)
     _sum_parts(*rows, *how, factor, first, last, sums, distances)
-    return sums, distances
+    from_, to = int(log.units[first]), int(log.units[last])
+    long = (
+        find_left_out(log, from_, to, float(epsilon.max())) if by_place else np.empty(0, np.int64)
+    )
+    named = np.stack([long, log.row[log.starts[from_ + long]]], axis=1)
+    return sums, distances, named, count_left_out(log, word, epsilon, from_ + long), to - from_
 
 
 def _scales(epsilon: Floats) -> Floats:

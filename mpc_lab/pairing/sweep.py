@@ -79,14 +79,12 @@ from mpc_lab.pairing.windows import (
     most_close,
     nearest_distances,
 )
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import MOST_VISITED, Flags, Floats, Ints, Masks
 
 # What it costs to visit a pair of rows, in steps of a window; measured.
 PAIR_COST = 2.0
 # Lists shorter than this are not worth a thought.
 _SHORT = 256
-# Pairs of one query that are visited where windows cannot sum over them.
-MOST_VISITED = 20_000_000
 # Rows × groups of a list of which sums over its first rows are held at a time.
 _SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.
@@ -148,8 +146,6 @@ def _book_cells(
     parts: Masks,
 ) -> None:
     """Visit the pairs of one query that windows sum over, for who was shown above whom."""
-    if too_many(score, start, end, edges[-1]):
-        return
     for lower in range(start, end):
         edge = 0
         for upper in range(lower + 1, end):
@@ -336,7 +332,10 @@ def sweep(
     for unit in range(first, last):
         slots = few_slots
         for q in range(units[unit], units[unit + 1]):
-            visited = True
+            visited, booked = (
+                True,
+                placed and not too_many(score, starts[q], starts[q + 1], edges[-1]),
+            )
             # What stands under this is compiled only where it can hold.
             if long is not None:
                 visited = not long.flags[q - units[first]]
@@ -345,7 +344,7 @@ def sweep(
                     rows = (starts[q], starts[q + 1], score, outcome, mask, item)
                     how = (edges, long.bins, center)
                     _sweep_windows(*rows, *how, held, here, long.stop)
-                    if placed:
+                    if booked:
                         of_cells = (tie, edges, local, of_twin, center, sign)
                         _book_cells(*rows[:5], *of_cells, held, parts)
             for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
@@ -360,7 +359,7 @@ def sweep(
                         edge += 1
                     d = contrast(outcome[lower] - outcome[upper], sign)
                     differ = mask[lower] ^ mask[upper]
-                    if placed and differ:
+                    if booked and differ:
                         cell = cell_of(-max(tie[lower], tie[upper]), -min(tie[lower], tie[upper]))
                     while differ:
                         g = lowest(differ)
@@ -368,7 +367,7 @@ def sweep(
                         differ &= differ - ONE
                         x = (d if in_lower else -d) - center[g]
                         seen = TIE if distance == 0 else (UP if in_lower else DOWN)
-                        if placed:
+                        if booked:
                             above = (in_lower != 0) == (tie[lower] > tie[upper])
                             part = cell + (N_CELLS if above else 0)
                             _book_cell(held, local, of_twin[seen], edge, g, part, x)
@@ -612,9 +611,11 @@ def _cumulated(
     if layout.by_place:
         parts = np.cumsum(cells, axis=2).transpose(3, 1, 0, 2)
         by_side = parts.reshape(len(parts), 2, N_CELLS, *parts.shape[2:])
-        joined = combine_cells(
-            by_side[0], by_side[1], number=by_side[-1] if len(parts) > 2 else None
-        )
+        number = by_side[-1] if len(parts) > 2 else None
+        # Without the pairs of queries that have too many to visit.
+        counted = by_side[0] if number is None else number
+        found.pairs[mode] = counted.sum(axis=(0, 1)).astype(np.int64)
+        joined = combine_cells(by_side[0], by_side[1], number=number)
         return replace(found, cells=parts).with_estimates(joined.estimate)
     of_sides = list(rows.twin)
     return found.with_sides(_sides(sums[of_sides], twin, shares[of_sides] if len(shares) else None))

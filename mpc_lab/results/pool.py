@@ -394,6 +394,8 @@ def _attributes(
         if all(name in audit.attrs for audit in audits):
             attrs[name] = widest(float(audit.attrs[name]) for audit in audits)
     attrs |= {name: int(sum(int(audit.attrs.get(name, 0)) for audit in audits)) for name in added}
+    left_out = sum(int(audit.attrs.get("n_left_out_of_sides", 0)) for audit in audits)
+    attrs |= {"n_left_out_of_sides": left_out} if left_out else {}
     return attrs | {
         **assemble.plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),

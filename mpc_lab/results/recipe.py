@@ -28,6 +28,7 @@ _SIZES = {
     "n_dropped": "rows left out",
     "n_capped": "outcomes capped",
     "n_floored": "rows at the floor of examined",
+    "n_left_out_of_sides": "queries left out of symmetric pairs",
 }
 
 

@@ -5,6 +5,7 @@ The words are chosen so as not to overstate: a gap that was not found is not a g
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ from mpc_lab.vocabulary import (
     ITEM,
     MATCHED,
     MODES,
+    MOST_VISITED,
     NOT_ESTIMABLE,
     OVERVALUED,
     VARIANCES,
@@ -224,7 +226,7 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
             _inference(first, options),
         ],
         more=list(_more(parts)),
-        cautions=list(_cautions(parts, options)),
+        cautions=[*_cautions(parts, options), *_left_out_of_sides(audit, options, leaves)],
     )
 
 
@@ -384,28 +386,40 @@ def _others_in(options: dict[str, Any]) -> str:
 
 
 def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
-    """Say what a higher place is worth, where positions were logged and it is clear."""
-    columns = json.loads(str(options.get("columns", "{}")))
-    if "place_effect" not in audit.headline or not columns.get("position"):
+    """Say what a higher place is worth, by the group that knows it best."""
+    if "place_effect" not in audit.headline:
         return
     if columns.get("examined") is not None:
         return
     at = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
-    low, high = at["place_effect_low"].values, at["place_effect_high"].values
-    known = [k for k in range(len(low)) if low[k] > 0 or high[k] < 0]
-    if not known:
-        return
-    # Of several groups the one that knows it best.
-    best = min(known, key=lambda k: high[k] - low[k])
-    places = decimals(low[best], high[best])
-    worth, *ends = (
-        number(value, places) for value in (at["place_effect"].values[best], low[best], high[best])
-    )
-    named = quoted(str(at["group"].values[best]))
-    group = f", by the pairs of group {named}" if len(low) > 1 else ""
-    yield (
-        f"Being shown above an equal is worth {worth} {outcome_word(options)} "
-        f"here ({ends[0]} to {ends[1]}){group}. Matched pairs carry it; symmetric pairs do not."
+    width = (at["place_effect_high"] - at["place_effect_low"]).values.tolist()
+    by_width = sorted(zip(width, audit.groups, strict=True))
+    said = (place_sentence(audit, part.rule, part.mode, group, options) for _, group in by_width)
+    yield from itertools.islice(filter(None, said), 1)
+
+
+def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict[str, Any]) -> str:
+    """Say what a higher place is worth by the pairs of a group.
+
+    Returns
+    -------
+    str
+        Empty where no positions were logged, or where the effect is not clear.
+    """
+    columns = json.loads(str(options.get("columns", "{}")))
+    if "place_effect" not in audit.headline or not columns.get("position"):
+        return ""
+    at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode, group=group)
+    names = ("place_effect", "place_effect_low", "place_effect_high")
+    worth, low, high = (float(at[name]) for name in names)
+    if not (low > 0 or high < 0):
+        return ""
+    digits = decimals(low, high)
+    shown, *ends = (number(value, digits) for value in (worth, low, high))
+    by = f", by the pairs of group {quoted(group)}" if len(audit.groups) > 1 else ""
+    return (
+        f"Being shown above an equal is worth {shown} {outcome_word(options)} "
+        f"here ({ends[0]} to {ends[1]}){by}. Matched pairs carry it; symmetric pairs do not."
     )
 
 
@@ -509,6 +523,24 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         yield of_owner(said, _owner(options))
     if options.get("n_dropped"):
         yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
+
+
+def _left_out_of_sides(audit: Audit, options: dict[str, Any], leaves: bool) -> Iterator[str]:
+    """Say which queries have too many pairs to look at; by their ids only on the screen."""
+    n_left_out = int(options.get("n_left_out_of_sides", 0))
+    if not n_left_out:
+        return
+    numbers = json.loads(str(options.get("left_out_of_sides", "[]")))
+    named = [f"query {k:,} of {int(options.get('n_queries', 0)):,}" for k in numbers]
+    if audit.ranking is not None and not leaves:
+        labels = audit.ranking.query_labels([k - 1 for k in numbers])
+        named = [f"query {quoted(str(label))}" for label in labels]
+    which = f" ({listing(named, 4)})" if named else ""
+    yield (
+        f"Caution: {n_left_out:,} {noun(n_left_out, 'query')}{which} with more than "
+        f"{MOST_VISITED:,} close pairs had to be left out of symmetric pairs and of the effect of "
+        "place, which look at every pair."
+    )
 
 
 def _outcome_span(options: dict[str, Any]) -> float:

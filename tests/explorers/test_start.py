@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 
 import numpy as np
@@ -654,6 +655,39 @@ def test_options_that_cannot_be_are_said_and_undone(frame):
     assert panel.controls["pairing_modes"].value == ("matched",)
     panel.controls["pairing_modes"].value = ("matched", "mirrored")
     assert panel.state.pairing_modes == ("matched", "mirrored")
+
+
+def test_modes_follow_the_position_column_until_some_are_chosen(frame):
+    places = frame.groupby("query")["score"].rank(ascending=False, method="first").astype(int)
+    panel = opened(frame.assign(position=places))
+    assert panel.state.columns["position"] == "position"
+    assert panel.controls["pairing_modes"].value == ("symmetric", "matched")
+    assert "pairing_modes" not in panel.state.keywords()
+    panel.state.choose("position", None)
+    assert panel.controls["pairing_modes"].value == ("matched",)
+    panel.controls["pairing_modes"].value = ("symmetric", "matched", "mirrored")
+    panel.state.choose("position", "position")
+    assert panel.state.keywords()["pairing_modes"] == ("symmetric", "matched", "mirrored")
+
+
+def test_the_terms_of_a_comparison_are_folded_and_go_into_the_audit(frame):
+    panel = opened(frame)
+    assert panel.controls["more"].selected_index is None
+    usual = panel.state.keywords()
+    assert not {"closeness", "contrast", "outcome_cap", "against"} & set(usual)
+    panel.controls["closeness"].value = "query_sd"
+    panel.controls["contrast"].value = "sign"
+    panel.controls["outcome_cap"].value = "much"
+    assert "The outcome cap must be a number such as 100" in panel.controls["error"].value
+    panel.controls["outcome_cap"].value = "0.9"
+    group = opened(frame).run().groups[-1]
+    panel.controls["against"].value = group
+    given = {"closeness": "query_sd", "contrast": "sign", "outcome_cap": 0.9, "against": group}
+    assert {name: panel.state.keywords()[name] for name in given} == given
+    assert f"against={group!r}" in panel.controls["code"].value.replace("&#x27;", "'")
+    panel.controls["run"].click()
+    options = json.loads(panel.audit.attrs["options"])
+    assert {name: options[name] for name in given} == given
 
 
 def test_every_part_can_be_chosen_by_hand(frame):

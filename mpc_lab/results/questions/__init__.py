@@ -394,6 +394,7 @@ class Questions(BoostQuestions, PlaceQuestions):
             by Holm over all groups of the audit inside each measure (``p_adjusted``,
             ``ci_low_adjusted``, ``ci_high_adjusted``), ``flagged`` by that, and what the flag
             ``says``; over group the ``explanation`` in one sentence; over measure what it compares.
+            ``mpc`` is the first pairing mode of the audit.
             A sentence explains only what chance would hardly do among all measures and groups.
 
         Examples

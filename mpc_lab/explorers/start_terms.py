@@ -1,0 +1,99 @@
+"""The options of a run that few need, folded: on what terms items are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets as widgets
+
+from mpc_lab.errors import MpcError
+from mpc_lab.explorers.controls import Note, controls_row, dropdown, text_field
+from mpc_lab.pairing.terms import (
+    CLOSENESS,
+    CONTRASTS,
+    DIFFERENCE,
+    PERCENTILE,
+    QUERY_SD,
+    SCORE,
+    SIGN,
+)
+from mpc_lab.text import quoted
+
+if TYPE_CHECKING:
+    from mpc_lab.explorers.start_state import StartState
+
+_CLOSENESS = {
+    SCORE: "scores as they are",
+    QUERY_SD: "in spreads of the query's scores",
+    PERCENTILE: "in shares of the query's list",
+}
+_CONTRASTS = {DIFFERENCE: "the difference of outcomes", SIGN: "which outcome is higher"}
+
+
+def terms_fold(
+    state: StartState, box: dict[str, Any], guarded: Callable[[Callable[[], None]], None]
+) -> widgets.Widget:
+    """Return the folded fields; each sets its trait of the state.
+
+    Parameters
+    ----------
+    state : StartState
+    box : dict
+        Gets the fields by the names of their traits.
+    guarded : callable
+        Does something, and shows what goes wrong.
+    """
+    box["closeness"] = dropdown("Closeness", _pairs(_CLOSENESS, CLOSENESS), state.closeness)
+    box["contrast"] = dropdown("A pair counts", _pairs(_CONTRASTS, CONTRASTS), state.contrast)
+    box["outcome_cap"] = text_field("Outcome cap", placeholder="none", continuous_update=False)
+    box["against"] = text_field("Against", placeholder="all others", continuous_update=False)
+    read = {"outcome_cap": _read_cap, "against": lambda text: text or None}
+    for name in ("closeness", "contrast", "outcome_cap", "against"):
+        box[name].observe(_taken(state, name, read.get(name), guarded), "value")
+    cells = (
+        _cell(box["closeness"], "how near two scores are"),
+        _cell(box["contrast"], "try the second for long tails"),
+        _cell(box["outcome_cap"], "outcomes above it are set to it; optional"),
+        _cell(box["against"], "pairs with members of this group only; optional"),
+    )
+    row = controls_row(*cells)
+    row.layout.align_items = "flex-start"
+    box["more"] = widgets.Accordion([row], titles=("More",), selected_index=None)
+    return box["more"]
+
+
+def _pairs(words: dict[str, str], values: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(words[value], value) for value in values]
+
+
+def _read_cap(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise MpcError(
+            f"The outcome cap must be a number such as 100; got {quoted(text)}. Give a number, or "
+            "leave it empty."
+        ) from None
+
+
+def _taken(
+    state: StartState,
+    name: str,
+    read: Callable[[str], Any] | None,
+    guarded: Callable[[Callable[[], None]], None],
+) -> Callable[[Any], None]:
+    def choose(change: Any) -> None:
+        def take() -> None:
+            value = change["new"]
+            setattr(state, name, value if read is None else read(value.strip()))
+
+        guarded(take)
+
+    return choose
+
+
+def _cell(control: Any, meaning: str) -> widgets.Widget:
+    made = widgets.VBox([control, Note(meaning)])
+    made.add_class("mpc-cell")
+    return made
