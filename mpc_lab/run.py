@@ -378,7 +378,7 @@ def _compare_sides(plan: Plan, source: Source, own: list[Moments]) -> list[TwoSi
     return found
 
 
-def _left_out(log: OpenLog, sides: list[TwoSides]) -> dict[str, int | str]:
+def _left_out(log: OpenLog, sides: list[TwoSides]) -> dict[str, int | float | str]:
     """Return the attributes that say which queries had too many pairs to look at.
 
     A query has the number that it has among the rows in memory, or else in the walk.

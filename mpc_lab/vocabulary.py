@@ -423,8 +423,6 @@ class Verdict:
     is_direction: bool = False
 
 
-# Pairs of one query that are visited where windows cannot sum over them.
-MOST_VISITED = 20_000_000
 UNDERVALUED = "undervalued"
 OVERVALUED = "overvalued"
 WITHIN = "within tolerance"

@@ -6,8 +6,9 @@ import numpy as np
 
 from mpc_lab.pairing.kernels import ONE
 from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.terms import MOST_VISITED
 from mpc_lab.pairing.windows import count_close
-from mpc_lab.vocabulary import MOST_VISITED, Flags, Floats, Ints
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 
 def find_left_out(log: Log, first: int, last: int, reach: float) -> Ints:
@@ -44,4 +45,4 @@ def _has_pair(log: Log, word: int, epsilon: Floats, query: int) -> Flags:
     score, mask = log.score[rows], log.masks[word, rows]
     differ = (mask[1:] ^ mask[:-1])[:, None] >> np.arange(len(epsilon), dtype=np.uint64)
     close = np.diff(score)[:, None] <= epsilon
-    return np.asarray(((differ & ONE) != 0) & close).any(axis=0)
+    return np.asarray((((differ & ONE) != 0) & close).any(axis=0))

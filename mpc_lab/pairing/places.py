@@ -12,8 +12,9 @@ import numpy as np
 
 from mpc_lab.pairing.kernels import inlined
 from mpc_lab.pairing.moments import ABOVE, BELOW
+from mpc_lab.pairing.terms import MOST_VISITED
 from mpc_lab.pairing.windows import count_close
-from mpc_lab.vocabulary import MOST_VISITED, Floats, Ints
+from mpc_lab.vocabulary import Floats, Ints
 
 # The first place, and the first distance in places, of each class.
 PLACES = (1, 2, 3, 4, 6, 10, 20)

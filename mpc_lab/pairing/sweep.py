@@ -70,6 +70,7 @@ from mpc_lab.pairing.shares import (
     WEIGHT_SQUARED,
     fold_query,
 )
+from mpc_lab.pairing.terms import MOST_VISITED
 from mpc_lab.pairing.walk import Walk
 from mpc_lab.pairing.weighting import Weights
 from mpc_lab.pairing.windows import (
@@ -79,12 +80,11 @@ from mpc_lab.pairing.windows import (
     most_close,
     nearest_distances,
 )
-from mpc_lab.vocabulary import MOST_VISITED, Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 # What it costs to visit a pair of rows, in steps of a window; measured.
 PAIR_COST = 2.0
-# Lists shorter than this are not worth a thought.
-_SHORT = 256
+_SHORT = 256  # shorter lists are not worth a thought
 # Rows × groups of a list of which sums over its first rows are held at a time.
 _SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.

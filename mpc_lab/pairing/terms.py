@@ -12,6 +12,8 @@ DIFFERENCE, SIGN = "difference", "sign"
 CONTRASTS = (DIFFERENCE, SIGN)
 PAIRS, QUERIES, ROOT = "pairs", "queries", "root"
 ESTIMANDS = (PAIRS, QUERIES, ROOT)
+# Pairs of one query that are looked at one by one, where windows cannot sum over them.
+MOST_VISITED = 20_000_000
 
 
 @dataclass(frozen=True)

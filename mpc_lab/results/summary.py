@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
-from mpc_lab.pairing.terms import SIGN
+from mpc_lab.pairing.terms import MOST_VISITED, SIGN
 from mpc_lab.pairing.thresholds import Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.primary import declared
@@ -25,7 +25,6 @@ from mpc_lab.vocabulary import (
     ITEM,
     MATCHED,
     MODES,
-    MOST_VISITED,
     NOT_ESTIMABLE,
     OVERVALUED,
     VARIANCES,
