@@ -89,11 +89,15 @@ def pairs(
                 above = used[j] >= used[i] if mode == "matched" else used[j] <= used[i]
                 if mode == "adjacent":
                     above = frozenset((i, j)) in beside
-                distance = abs(scale[j] - scale[i])
-                room = 0.0 if closeness == "score" else ROOM
-                if above and distance <= epsilon + room:
-                    kept.append((i, j, distance))
-    return kept
+                if above:
+                    kept.append((i, j, abs(scale[j] - scale[i])))
+    return within(kept, epsilon, closeness=closeness)
+
+
+def within(every, epsilon: float, *, closeness: str = "score", against: str | None = None):
+    """Return those of some pairs that are close enough; whom they are against is settled."""
+    room = 0.0 if closeness == "score" else ROOM
+    return [pair for pair in every if pair[2] <= epsilon + room]
 
 
 def threshold(log: Log, group: str, wanted, **terms) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -25,6 +26,7 @@ TERMS = {
     "capped ranks": {"closeness": "percentile", "against": "b", "outcome_cap": 2.0},
 }
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}
+COUNTS = ("n_pairs", "n_queries", "n_items")
 NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "n_effective", "dof")
 
 
@@ -46,7 +48,7 @@ def split(terms):
 
 
 def hold(found, cell):
-    for name in ("n_pairs", "n_queries", "n_items"):
+    for name in COUNTS:
         assert int(found[name]) == getattr(cell, name), name
     for name in NUMBERS:
         if not cell.estimable and name in ("n_effective", "dof"):
@@ -56,42 +58,44 @@ def hold(found, cell):
         assert same or math.isclose(ours, theirs, rel_tol=1e-10, abs_tol=1e-10), name
 
 
-def hold_all(audit, log, rules, wanted, grid, terms, cluster):
+def hold_all(audits, log, rules, wanted, grid, terms):
+    """Hold audits that differ in their clusters alone: the loops over their pairs are shared."""
     which, how = split(terms)
-    for group in audit.groups:
-        for rule, scores_of in rules.items():
-            scores = scores_of(group)
-            epsilon = terms_oracle.threshold(log, group, wanted, scores=scores, **which)
-            for mode in MODES:
-                cell = {"group": group, "scoring_rule": rule, "pairing_mode": mode}
-                found = audit.headline.sel(cell)
-                assert np.isclose(found.epsilon, epsilon, rtol=1e-9, equal_nan=True)
-                for at, shown in ((epsilon, found), *((e, None) for e in grid)):
-                    kept = terms_oracle.pairs(log, group, mode, at, scores=scores, **which)
-                    sums = terms_oracle.sums(log, kept, **how)
-                    shown = audit.curve.sel({**cell, "epsilon": at}) if shown is None else shown
-                    hold(shown, oracle.cell(sums, cluster))
+    groups = next(iter(audits.values())).groups
+    # To pick a cell out of some variables takes a tenth of the time that it takes out of all.
+    headlines = {of: audit.headline[["epsilon", *COUNTS, *NUMBERS]] for of, audit in audits.items()}
+    curves = {of: audit.curve[[*COUNTS, *NUMBERS]] for of, audit in audits.items()}
+    for group, rule, mode in itertools.product(groups, rules, MODES):
+        scores = rules[rule](group)
+        epsilon = terms_oracle.threshold(log, group, wanted, scores=scores, **which)
+        cell = {"group": group, "scoring_rule": rule, "pairing_mode": mode}
+        every = terms_oracle.pairs(log, group, mode, scores=scores, **which)
+        for at in (epsilon, *grid):
+            kept = terms_oracle.within(every, at, **which)
+            sums = terms_oracle.sums(log, kept, **how)
+            for cluster in audits:
+                own = headlines[cluster].sel(cell)
+                assert np.isclose(own.epsilon, epsilon, rtol=1e-9, equal_nan=True)
+                found = own if at is epsilon else curves[cluster].sel({**cell, "epsilon": at})
+                hold(found, oracle.cell(sums, cluster))
 
 
 @pytest.mark.parametrize("terms", TERMS.values(), ids=TERMS)
-@pytest.mark.parametrize("cluster", ["query", "union"])
-@pytest.mark.parametrize("seed", range(4))
-def test_every_cell_is_what_double_loops_find(terms, cluster, seed):
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 3))])
+def test_every_cell_is_what_double_loops_find(terms, seed):
     log = draw_log(seed, position=seed % 2 == 1)
     ranking = ranking_of(log)
     grid, boosts = [0.0, 0.123, 0.7531, 2.345], (mpc.Boosted(0.37), mpc.Demoted(0.21))
-    audit = audit_of(
-        log,
-        threshold=mpc.Quantile(0.3),
-        epsilon=grid,
-        cluster=cluster,
-        scoring_rules=["baseline", *boosts],
-        **terms,
-    )
-    rules = {"baseline": lambda group: None}
+    how = {"threshold": mpc.Quantile(0.3), "epsilon": grid, **terms}
+    rules = ["baseline", *boosts]
+    audits = {
+        cluster: audit_of(log, cluster=cluster, scoring_rules=rules, **how)
+        for cluster in ("query", "union")
+    }
+    scores = {"baseline": lambda group: None}
     for rule in boosts:
-        rules[rule.label] = lambda group, rule=rule: rule.scores(ranking, group).tolist()
-    hold_all(audit, log, rules, ("quantile", 0.3), grid, terms, cluster)
+        scores[rule.label] = lambda group, rule=rule: rule.scores(ranking, group).tolist()
+    hold_all(audits, log, scores, ("quantile", 0.3), grid, terms)
 
 
 def test_percentiles_are_half_way_between_ranks_and_ties_share_theirs():
