@@ -388,8 +388,6 @@ def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterato
     """Say what a higher place is worth, by the group that knows it best."""
     if "place_effect" not in audit.headline:
         return
-    if columns.get("examined") is not None:
-        return
     at = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
     width = (at["place_effect_high"] - at["place_effect_low"]).values.tolist()
     by_width = sorted(zip(width, audit.groups, strict=True))
@@ -403,10 +401,13 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
     Returns
     -------
     str
-        Empty where no positions were logged, or where the effect is not clear.
+        Empty where no positions were logged, where outcomes were divided by how likely a place is
+        looked at, or where the effect is not clear.
     """
     columns = json.loads(str(options.get("columns", "{}")))
     if "place_effect" not in audit.headline or not columns.get("position"):
+        return ""
+    if columns.get("examined") is not None:
         return ""
     at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode, group=group)
     names = ("place_effect", "place_effect_low", "place_effect_high")
