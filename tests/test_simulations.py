@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import estimands
 import places
 import producers
 import queries_needed
@@ -152,6 +153,20 @@ def test_a_gap_on_a_larger_scale_of_scores_is_found_in_units_of_each_query():
     assert by_score < 0.2
     assert by_spread > 2 * by_score
     assert by_place > 0.8
+
+
+@pytest.mark.parametrize("design", estimands.DESIGNS)
+def test_queries_and_root_cover_where_lists_are_of_unequal_length(design):
+    held = np.array([estimands.covered(design, 9000 + seed) for seed in range(50)]).mean(axis=0)
+    for rate in held[1:]:
+        assert rate >= 0.95 - four_errors(0.95, 50)
+
+
+def test_a_sample_with_weights_covers_the_whole_log_and_one_without_does_not():
+    *weighted, without = np.array([estimands.sampled(9000 + k) for k in range(50)]).mean(axis=0)
+    for rate in weighted:
+        assert rate >= 0.95 - four_errors(0.95, 50)
+    assert without < 0.9
 
 
 def shown_by(study, design, logs=50):

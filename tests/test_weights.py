@@ -14,6 +14,7 @@ import mpc_lab as mpc
 from helpers import oracle, weights_oracle
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from helpers.weights_oracle import ESTIMANDS
+from mpc_lab.pairing import sweep
 from mpc_lab.results.assemble import headline_moments, moments_by_rule
 from mpc_lab.results.sides import infer
 
@@ -215,3 +216,15 @@ def test_what_weights_must_not_change_they_do_not():
     for name in ("epsilon", "n_pairs", "n_queries", "n_items", "tie_inflation"):
         np.testing.assert_array_equal(one.headline[name].values, other.headline[name].values)
     np.testing.assert_array_equal(one.curve["n_pairs"].values, other.curve["n_pairs"].values)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("position", [None, "place"])
+def test_windows_over_long_lists_give_the_same(estimand, position, monkeypatch):
+    frame = sample()
+    places = frame.groupby("query")["item"].rank().astype(int)
+    frame["place"] = places
+    how = {"weight": "w", "estimand": estimand, "position": position, "cluster": "query"}
+    one = run(frame, **how)
+    monkeypatch.setattr(sweep, "PAIR_COST", np.inf)
+    same_numbers(one, run(frame, **how), 1e-10)

@@ -213,6 +213,8 @@ def calibration_curves(
 ) -> dict[str, CalibrationCurve]:
     """Return the calibration curves of a group and of the rest.
 
+    Rows count alike, whatever the weights of their queries.
+
     Parameters
     ----------
     ranking : Ranking

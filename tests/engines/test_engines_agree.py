@@ -122,6 +122,8 @@ REFUSED = {
     ),
     "group": ({"groups": ["g7"]}, "There is no group 'g7'"),
     "bootstrap": ({"bootstrap": 5}, "leave bootstrap out"),
+    "no weight": ({"weight": "outcome"}, "The weight column 'outcome' must hold numbers above 0"),
+    "weights": ({"weight": "position"}, "All rows of a query must have one weight"),
 }
 
 

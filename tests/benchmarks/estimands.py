@@ -1,0 +1,141 @@
+"""Do intervals cover where lists are of very unequal length, and for a sample with weights?
+
+Lists have lognormal lengths and a gap of their own that goes with the length, so that pairs,
+queries and the root between them have different truths. Scores have nothing to do with outcomes,
+and each item is in the group by the toss of a coin: given its length the expected gap of a list is
+known, and the truth is the mean over a large drawn population. In a second design one list has
+about a third of all pairs. In the third, long lists of a full log are sampled with a smaller
+probability, and weights must give what the full log has.
+
+    python tests/benchmarks/estimands.py --repetitions 1000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache, partial
+
+import numpy as np
+
+import mpc_lab as mpc
+from mpc_lab.engines.memory import MemorySource
+from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.measure import measure
+from mpc_lab.pairing.terms import ESTIMANDS, Terms
+from mpc_lab.pairing.windows import count_and_sum
+from mpc_lab.results.assemble import infer
+from mpc_lab.scoring import Baseline
+from mpc_lab.vocabulary import MATCHED
+from repeating import AT_LEAST_93, bounded, error, options, repeat, show
+
+LEVEL, EPSILON = 0.95, 0.05
+QUERIES, SHOCK, LONGEST = 300, 0.3, 120
+DESIGNS = ("lognormal", "dominant")
+
+
+def lengths(rng, queries):
+    return np.clip(rng.lognormal(2.5, 0.8, queries), 2, LONGEST).astype(np.int64)
+
+
+def gap_of(length):
+    """Return the expected gap of a list: it falls with the length."""
+    return 0.4 - 0.2 * np.log(length)
+
+
+def draw_log(rng, size, weight=None):
+    query = np.repeat(np.arange(len(size)), size)
+    member = rng.random(len(query)) < 0.5
+    own = gap_of(size) + SHOCK * rng.normal(size=len(size))
+    outcome = own[query] * member + rng.normal(size=len(query))
+    columns = {"query": query, "score": rng.random(len(query)), "outcome": outcome, "g": member}
+    roles = {"query": "query", "score": "score", "outcome": "outcome", "group": ["g"]}
+    if weight is not None:
+        columns["w"], roles["weight"] = weight[query], "w"
+    return mpc.Ranking(columns, **roles)
+
+
+def pairs_in(ranking):
+    """Return the matched pairs of each query: what an estimand goes by."""
+    log = sort_rows(ranking)
+    return count_and_sum(log, ranking.member("g")[log.row], MATCHED.side, EPSILON)[0]
+
+
+@cache
+def truth(estimand, queries=20_000):
+    """Return the mean that an estimand is about, in a large population of lists."""
+    rng = np.random.default_rng(1)
+    size = lengths(rng, queries)
+    pairs = pairs_in(draw_log(rng, size))
+    weight = {"pairs": pairs, "queries": pairs > 0, "root": np.sqrt(pairs)}[estimand]
+    return float(np.average(gap_of(size), weights=weight))
+
+
+def estimates(ranking, estimand):
+    source = MemorySource(ranking, ranking.groups, terms=Terms(estimand=estimand))
+    moments = measure(source, Baseline(), np.array([[EPSILON]]), modes=(MATCHED,), items=False)
+    return infer(moments, cluster="query", level=LEVEL)
+
+
+def holds(found, wanted):
+    return bool(found.ci_low[0, 0, 0] <= wanted <= found.ci_high[0, 0, 0])
+
+
+def covered(design, seed):
+    """Return, for each estimand, whether its interval holds its truth.
+
+    A list that is always there is no draw from the population, so that the dominant one has the
+    gap of a list of ordinary length.
+    """
+    rng = np.random.default_rng(seed)
+    size = lengths(rng, QUERIES)
+    if design == "dominant":
+        size = np.append(size, 4 * LONGEST)
+    ranking = draw_log(rng, size)
+    wanted = {estimand: truth(estimand) for estimand in ESTIMANDS}
+    if design == "dominant":
+        pairs = pairs_in(ranking)
+        weights = {"pairs": pairs, "queries": pairs > 0, "root": np.sqrt(pairs)}
+        # About the lists as they were drawn: what is left to chance are shocks and noise.
+        wanted = {name: np.average(gap_of(size), weights=w) for name, w in weights.items()}
+    return [holds(estimates(ranking, estimand), wanted[estimand]) for estimand in ESTIMANDS]
+
+
+def sampled(seed):
+    """Return, for each estimand, whether a weighted sample holds the truth of the full log."""
+    rng = np.random.default_rng(seed)
+    size = lengths(rng, 4 * QUERIES)
+    kept_with = np.where(size > 15, 0.15, 0.5)
+    kept = rng.random(len(size)) < kept_with
+    ranking = draw_log(rng, size[kept], 1 / kept_with[kept])
+    plain = draw_log(np.random.default_rng(seed + 1), size[kept])
+    found = [holds(estimates(ranking, estimand), truth(estimand)) for estimand in ESTIMANDS]
+    without = holds(estimates(plain, "queries"), truth("queries"))
+    return [*found, without]
+
+
+def main() -> int:
+    chosen = options(__doc__)
+    n, rows = chosen.repetitions, []
+    for design in DESIGNS:
+        held = np.array(repeat(partial(covered, design), n, chosen.jobs), dtype=float).mean(axis=0)
+        for estimand, rate in zip(ESTIMANDS, held, strict=True):
+            good, words = bounded(rate, n, AT_LEAST_93)
+            cells = [design, estimand, float(rate), float(error(rate, n)), words]
+            rows.append((cells, good or estimand == "pairs"))
+    held = np.array(repeat(partial(sampled), n, chosen.jobs), dtype=float).mean(axis=0)
+    for estimand, rate in zip(ESTIMANDS, held[:-1], strict=True):
+        good, words = bounded(rate, n, AT_LEAST_93)
+        rows.append(
+            (["sampled, weighted", estimand, float(rate), float(error(rate, n)), words], good)
+        )
+    without = float(held[-1])
+    rows.append(
+        (["sampled, without weights", "queries", without, float(error(without, n)), ""], True)
+    )
+    print(f"Lists of unequal length, {n} logs, nominal 95 %\n")
+    show(["design", "estimand", "covers", "Monte-Carlo error", "bound"], rows)
+    return 0 if all(good for _, good in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
