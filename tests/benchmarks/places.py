@@ -1,7 +1,7 @@
 """Do clicks that depend on the place pass for a gap, and is a gap found in spite of them?
 
     python tests/benchmarks/places.py --repetitions 1000 --keep places.jsonl [--shard 1/4]
-    python tests/benchmarks/places.py --repetitions 1000 --keep places.jsonl --store
+    python tests/benchmarks/places.py --keep places.jsonl --kept --store
 
 Lists of items worth r are shown in the order of their scores. A click needs the item to be looked
 at: by k^-0.7 or 1/k at place k, by a cascade that ends with the first click, or always. The scores
@@ -69,9 +69,14 @@ class Design:
 
     @property
     def cells(self) -> list[str]:
-        """How a table names it."""
+        """What it is kept under."""
         alike = "like" if self.like else "unlike"
         return [self.clicks, alike, LATER[self.lifted], f"{self.bias:g}"]
+
+    @property
+    def shown(self) -> list[str]:
+        """How a table names it."""
+        return ["always" if self.clicks == "none" else self.clicks, *self.cells[1:]]
 
 
 CLICKS = ("k^-0.7", "1/k", "cascade")
@@ -211,14 +216,14 @@ def headline_row(design: Design, seen: np.ndarray) -> tuple[list, bool]:
         held, effect = bounded(covers, n, AT_LEAST_93)
         good &= held
     numbers = [symmetric, text, matched, unknown, f"{mean:+.4f}", covers, effect, excludes, n]
-    return [*design.cells, *numbers], good
+    return [*design.shown, *numbers], good
 
 
 def limit_row(design: Design, seen: np.ndarray) -> tuple[list, bool]:
     """Return the cells of the limit in one design, and whether they hold."""
     excludes, mean = (_mean(column) for column in seen.T)
     good, text = bounded(excludes, len(seen), AT_MOST_5)
-    return [*design.cells, excludes, text, f"{mean:+.4f}", len(seen)], good
+    return [*design.shown, excludes, text, f"{mean:+.4f}", len(seen)], good
 
 
 ROWS = {"headline": headline_row, "limit": limit_row}
@@ -250,7 +255,6 @@ def main() -> int:
     chosen = parser.parse_args()
     results = {}
     for study, design in itertools.chain(*(STUDIES[name] for name in chosen.only)):
-        place_effect(design)
         key = "; ".join([study, *design.cells])
         seen = run_shard(key, partial(CALLS[study], design), chosen)
         if len(seen):

@@ -18,6 +18,7 @@ def add_shards(parser: argparse.ArgumentParser, repetitions: int = 1000) -> None
     parser.add_argument("--jobs", type=int, default=1, help="how many processes to share them")
     parser.add_argument("--shard", default="1/1", help="which of how many shards of the seeds")
     parser.add_argument("--keep", type=Path, help="file of what each log showed; added to")
+    parser.add_argument("--kept", action="store_true", help="make no log, take those kept")
 
 
 def current_commit() -> str:
@@ -54,6 +55,8 @@ def run_shard(
     """
     shard, shards = (int(part) for part in chosen.shard.split("/"))
     kept = {line["seed"]: line["seen"] for line in _kept(chosen.keep) if line["key"] == key}
+    if chosen.kept:
+        return [kept[seed] for seed in sorted(kept)]
     seeds = [seed for seed in range(shard - 1, chosen.repetitions, shards) if seed not in kept]
     made = current_commit()
     pool = ProcessPoolExecutor(chosen.jobs) if chosen.jobs > 1 and seeds else None
