@@ -145,6 +145,12 @@ def chromium_path() -> str:
     return chromium()
 
 
+@pytest.fixture
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the charts out of a report whose words are asked for: they take most of its time."""
+    monkeypatch.setattr("mpc_lab.report.context.Context.draw", lambda *_, **__: "<figure></figure>")
+
+
 # One Dask cluster and one Spark session for all tests that need them.
 
 

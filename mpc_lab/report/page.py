@@ -74,7 +74,8 @@ def page(
     show_ids: bool = False,
 ) -> str:
     """Return the report of an audit as one HTML text."""
-    context = Context(audit, pairs, covariates, state(audit, planned, gate_rule), show_ids)
+    gate = "" if planned is None else state(audit, planned, gate_rule)
+    context = Context(audit, pairs, covariates, gate, show_ids)
     bodies = []
     with Progress(progress, unit="section") as bar:
         done = bar("writing the report", len(SECTIONS))

@@ -90,6 +90,7 @@ def test_the_declared_cells_lead_the_summary_and_the_rest_is_marked(audit):
     assert "Scores of rule 'boosted'." in text
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_without_a_declaration_nothing_is_called_exploratory(silent, tmp_path):
     silent.report(tmp_path / "a.html", progress=False)
     texts = [silent.summary(), silent.to_json(), silent.model_card(), html_view(silent)]
@@ -97,6 +98,7 @@ def test_without_a_declaration_nothing_is_called_exploratory(silent, tmp_path):
     assert "xploratory" not in (tmp_path / "a.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_view_report_json_and_card_mark_the_rest(audit, tmp_path):
     marked = "Rule 'baseline', matched pairs (exploratory)"
     audit.report(tmp_path / "a.html", progress=False)

@@ -179,6 +179,7 @@ def test_a_pool_says_which_audits_it_is_of():
     assert all(day.ranking.fingerprint() in pooled.recipe().needs[0] for day in days)
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_report_card_and_json_have_the_recipe(of_files, tmp_path):
     found = of_files.recipe()
     card = of_files.model_card()

@@ -76,6 +76,7 @@ def test_the_summary_names_terms_that_are_not_the_default(audit, ranking):
         assert name not in plain
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_report_json_and_card_name_them_too(audit, tmp_path):
     page = audit.report(tmp_path / "a.html", progress=False).read_text("utf-8")
     assert "standard deviations of the logged scores" in page
