@@ -231,6 +231,30 @@ def test_listed_pairs_have_the_variances_of_the_sums(log, producers, mode):
         assert close(float(listed.n_effective), found.n_effective[row, g, 0], 1e-9)
 
 
+@pytest.mark.parametrize("estimand", ["pairs", "queries", "root"])
+def test_weighted_pairs_share_producers_too(estimand):
+    frame = seller_log(heavy=True).assign(weight=lambda rows: 1.0 + rows["user"] % 4)
+    frame["owner"] = frame["seller"].where(frame["seller"].notna(), frame["title"])
+    how = HOW | {"threshold": 0.005, "weight": "weight", "estimand": estimand}
+    found = infer(headline_moments(mpc.audit(frame, **how))[0], cluster="union", level=0.95)
+    power = {"pairs": 0.0, "queries": 1.0, "root": 0.5}[estimand]
+    for g, group in enumerate(HOW["group"]):
+        both = frame[frame[group]].merge(frame[~frame[group]], on="query", suffixes=("", "_j"))
+        distance = both["score_j"] - both["score"]
+        kept = both[(distance >= 0) & (distance <= 0.005)]
+        size = kept.groupby("query")["query"].transform("size")
+        w = (kept["weight"] / size**power).to_numpy()
+        d = (kept["outcome"] - kept["outcome_j"]).to_numpy(dtype=np.float64)
+        u = w * (d - (w @ d) / w.sum()) / w.sum()
+        one, other = (kept[name].to_numpy(dtype=object) for name in ("owner", "owner_j"))
+        share = (one[:, None] == one) | (one[:, None] == other)
+        share |= (other[:, None] == one) | (other[:, None] == other)
+        in_query = kept["query"].to_numpy()[:, None] == kept["query"].to_numpy()
+        related = {"producer": share, "query": in_query, "both": share & in_query}
+        for name, table in related.items():
+            assert close(found.variance_by[name][0, g, 0], u @ table @ u), name
+
+
 # ---- engines
 
 
