@@ -19,7 +19,14 @@ from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stop_flag, stopped_by, waited_for
-from mpc_lab.pairing.log import Log, rescore, select_groups, sort_rows, without_owners
+from mpc_lab.pairing.log import (
+    Log,
+    below_by_score,
+    rescore,
+    select_groups,
+    sort_rows,
+    without_owners,
+)
 from mpc_lab.pairing.moved import MovedLog, move_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import Source, Takes, Task, added
@@ -106,6 +113,8 @@ class MemorySource:
         everything = groups == ranking.groups
         self.masks = ranking.masks if everything else select_groups(ranking.masks, chosen)
         self.log = sort_rows(ranking, masks=self.masks)
+        by_place = ranking.position is not None
+        self._below = below_by_score(self.log.starts) if by_place else self.log.below
 
     @property
     def facts(self) -> LogFacts:
@@ -146,7 +155,8 @@ class MemorySource:
         """Make the log of each group and drop it after the task: never more than a few at once."""
         at_once = min(_LOGS_AT_ONCE, n_threads(), len(self.groups))
         threads = n_threads() // at_once
-        fits = self._fits if isinstance(rule, Calibrated) else None  # made here, in one thread
+        # What all groups share is made here, in one thread.
+        fits = self._fits if isinstance(rule, Calibrated) else None
 
         def job(k: int) -> Result:
             group = np.array([k])
@@ -213,15 +223,17 @@ class MemorySource:
         return start + task(logs)  # type: ignore[operator, no-any-return]
 
     def _log_of(self, rule: Rule, group: str) -> Log:
+        number, moved = self.groups.index(group), None
         if isinstance(rule, Calibrated):
-            moved = self._fits.move(self.groups.index(group))
-            member = moved.masks[0] != 0
-            return rescore(self.log, np.where(member, moved.raised, moved.score), member)
+            moved = self._fits.move(number)
+        elif isinstance(rule, Boosted):
+            moved = self._boosted(rule)
+        if moved is not None:
+            member = find_members(self.log.masks, number)
+            below = self._below
+            return rescore(self.log, moved.score, member, raised=moved.raised, below=below)
         scores = rule.scores(self.ranking, group)
-        member = self.ranking.member(group)
-        if isinstance(rule, Boosted):
-            return rescore(self.log, scores[self.log.row], member[self.log.row])
-        return sort_rows(self.ranking, scores, member.astype(np.uint64)[None])
+        return sort_rows(self.ranking, scores, self.ranking.member(group).astype(np.uint64)[None])
 
     @cached_property
     def _fits(self) -> Fits:
@@ -268,7 +280,8 @@ class Fits:
             return np.zeros(len(self.place))
         first = np.searchsorted(self.score, steps.start[1:], side="left")
         size = np.diff(first, prepend=0, append=len(self.score))
-        return np.repeat(steps.value, size)[self.place]
+        # Places are within bounds; to check them again would cost as much as the look-up.
+        return np.repeat(steps.value, size).take(self.place, mode="clip")
 
 
 class MemoryWalk:

@@ -195,7 +195,14 @@ def resort(log: Log, score: Floats) -> Log:
     )
 
 
-def rescore(log: Log, score: Floats, member: Flags) -> Log:
+def rescore(
+    log: Log,
+    score: Floats,
+    member: Flags,
+    *,
+    raised: Floats | None = None,
+    below: Ints | None = None,
+) -> Log:
     """Return the log of one group under scores that keep the order inside and outside the group.
 
     Then every query is two sorted runs, and they are merged rather than sorted again.
@@ -208,20 +215,18 @@ def rescore(log: Log, score: Floats, member: Flags) -> Log:
         logged score has no higher score here.
     member : bool array
         Whether the row of the log is in the group: the only group of the new log.
+    raised : float64 array, optional
+        The scores of the rows inside the group, where they are not in `score`.
+    below : int64 array, optional
+        What `below_by_score` returns, where it is known.
     """
-    order = np.empty(len(score), dtype=np.int64)
-    interruptible(len(score), _merge, log.starts, score, member, log.tie, order)
-    return replace(
-        log,
-        score=score[order],
-        outcome=log.outcome[order],
-        masks=member[order].astype(np.uint64)[None],
-        item=log.item[order] if len(log.item) else log.item,
-        owner=log.owner[order] if len(log.owner) else log.owner,
-        below=below_by_score(log.starts),
-        row=log.row[order],
-        tie=log.tie[order],
-    )
+    rows = (log.outcome, log.item, log.owner, log.row, log.tie)
+    scores = (score if raised is None else raised, score, member)
+    merged = interruptible(len(score), _merge, log.starts, *scores, *rows)
+    score, mask, outcome, item, owner, row, tie = merged
+    below = below_by_score(log.starts) if below is None else below
+    moved = replace(log, score=score, outcome=outcome, masks=mask[None], below=below)
+    return replace(moved, item=item, owner=owner, row=row, tie=tie)
 
 
 def without_owners(log: Log) -> Log:
@@ -275,30 +280,46 @@ def slice_units(log: Log, first: int, last: int) -> Log:
 
 
 @kernel
-def _merge(starts: Ints, score: Floats, member: Flags, tie: Ints, order: Ints) -> None:
-    """Merge the rows inside the group and those outside, and put ties in their order."""
-    longest = 0
+def _merge(
+    starts: Ints,
+    raised: Floats,
+    score: Floats,
+    member: Flags,
+    outcome: Floats,
+    item: Ints,
+    owner: Ints,
+    row: Ints,
+    tie: Ints,
+) -> tuple[Floats, Masks, Floats, Ints, Ints, Ints, Ints]:
+    """Merge the rows inside the group and those outside, and put ties in their order.
+
+    Returns scores, masks, and the columns that were given but for the first three.
+    """
+    longest, n_rows = 0, len(score)
     for q in range(len(starts) - 1):
         longest = max(longest, starts[q + 1] - starts[q])
-    key, run = np.empty(longest), np.empty(longest, dtype=np.int64)
+    order, run = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     within, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    key, new_score, mask = np.empty(longest), np.empty(n_rows), np.empty(n_rows, dtype=np.uint64)
+    new_outcome, new_row, new_tie = np.empty(n_rows), np.empty_like(row), np.empty_like(tie)
+    new_item, new_owner = np.empty_like(item), np.empty_like(owner)
     for q in range(len(starts) - 1):
         start, end = starts[q], starts[q + 1]
         inside, outside = start, start
-        for k in range(start, end):
+        for k in range(end - start):
             while inside < end and not member[inside]:
                 inside += 1
             while outside < end and member[outside]:
                 outside += 1
-            if outside == end or (inside < end and score[inside] <= score[outside]):
-                order[k] = inside
+            if outside == end or (inside < end and raised[inside] <= score[outside]):
+                order[k], new_score[start + k] = inside, raised[inside]
                 inside += 1
             else:
-                order[k] = outside
+                order[k], new_score[start + k] = outside, score[outside]
                 outside += 1
-        first = start
-        for k in range(start + 1, end + 1):
-            if k == end or score[order[k]] != score[order[first]]:
+        first = 0
+        for k in range(1, end - start + 1):
+            if k == end - start or new_score[start + k] != new_score[start + first]:
                 n = k - first
                 if n > 1:
                     for m in range(n):
@@ -308,6 +329,15 @@ def _merge(starts: Ints, score: Floats, member: Flags, tie: Ints, order: Ints) -
                     for m in range(n):
                         order[first + m] = run[within[m]]
                 first = k
+        for k in range(end - start):
+            old, new = order[k], start + k
+            mask[new] = np.uint64(member[old])
+            new_outcome[new], new_row[new], new_tie[new] = outcome[old], row[old], tie[old]
+            if len(item):
+                new_item[new] = item[old]
+            if len(owner):
+                new_owner[new] = owner[old]
+    return new_score, mask, new_outcome, new_item, new_owner, new_row, new_tie
 
 
 def select_groups(masks: Masks, chosen: Ints) -> Masks:

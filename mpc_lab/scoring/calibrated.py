@@ -23,13 +23,15 @@ def isotonic(score: Floats, outcome: Floats) -> Floats:
 
 def fit_sorted(score: Floats, outcome: Floats) -> Steps:
     """Return the isotonic fit of outcome on score; scores ascend, ties in the order of rows."""
-    fresh = np.diff(score, prepend=np.nan) != 0
-    at = np.cumsum(fresh) - 1
-    n_levels = int(at[-1]) + 1 if len(at) else 0
-    # In the order of rows, to the last bit what the fit of unsorted rows adds up.
-    total = np.bincount(at, weights=outcome, minlength=n_levels).astype(np.float64)
     pool = Pool()
-    pool.add(score[fresh], total, np.bincount(at, minlength=n_levels).astype(np.float64))
+    fresh = np.diff(score, prepend=np.nan) != 0
+    if fresh.all():
+        pool.add(score, outcome, np.ones(len(score)))
+        return pool.steps()
+    at = np.cumsum(fresh) - 1
+    # In the order of rows, to the last bit what the fit of unsorted rows adds up.
+    total = np.bincount(at, weights=outcome).astype(np.float64)
+    pool.add(score[fresh], total, np.bincount(at).astype(np.float64))
     return pool.steps()
 
 
