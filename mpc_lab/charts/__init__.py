@@ -13,6 +13,7 @@ from mpc_lab.charts.boost import boost as boost
 from mpc_lab.charts.bracket import bracket as bracket
 from mpc_lab.charts.calibration import calibration as calibration
 from mpc_lab.charts.epsilon_curve import epsilon_curve as epsilon_curve
+from mpc_lab.charts.examination import examination as examination
 from mpc_lab.charts.export import CHARTS, chart, draw, save
 from mpc_lab.charts.forest import forest as forest
 from mpc_lab.charts.gap_density import gap_density as gap_density
@@ -22,6 +23,7 @@ from mpc_lab.charts.mpc_ndcg import mpc_ndcg as mpc_ndcg
 from mpc_lab.charts.placebo import placebo as placebo
 from mpc_lab.charts.power import power as power
 from mpc_lab.charts.rivals import rivals as rivals
+from mpc_lab.charts.tie import tie as tie
 
 if TYPE_CHECKING:
     from collections.abc import Callable

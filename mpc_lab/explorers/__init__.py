@@ -15,6 +15,7 @@ from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.pairs import PairsExplorer
+from mpc_lab.explorers.place import PlaceExplorer
 from mpc_lab.explorers.problems import readable
 from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.explorers.start_panel import start
@@ -32,6 +33,7 @@ __all__ = [
     "GroupsExplorer",
     "LiveChart",
     "PairsExplorer",
+    "PlaceExplorer",
     "RivalsExplorer",
     "readable",
     "start",

@@ -16,7 +16,7 @@ from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
 from mpc_lab.inference.power import mde
 from mpc_lab.text import NOTHING, entry, number, percent, quoted
-from mpc_lab.vocabulary import verdict_modes
+from mpc_lab.vocabulary import SYMMETRIC, verdict_modes
 
 # Fades the numbers, and by the style sheet the chart that follows them.
 _STALE = "mpc-stale"
@@ -56,6 +56,8 @@ class EpsilonExplorer(Explorer):
         """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
         self.controls["chart"] = LiveChart()
         self.controls["chart"].observe(self._picked, "picked")
+        self.controls["tie"] = LiveChart()
+        self.controls["tie"].layout.display = "" if self._shows_tie else "none"
         self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
         self.controls["range_note"] = Note()
         self.controls["to_headline"] = button(
@@ -64,7 +66,14 @@ class EpsilonExplorer(Explorer):
         self.controls["to_headline"].on_click(self._go_home)
         self._drawn_for: tuple[str, ...] | None = None
         foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
-        return self.controls["sentence"], self.controls["numbers"], self.controls["chart"], foot
+        names = ("sentence", "numbers", "tie", "chart")
+        return [*(self.controls[name] for name in names if name != "tie" or self._shows_tie), foot]
+
+    @property
+    def _shows_tie(self) -> bool:
+        """Whether the audit compares both sides of a tie, and has the rows to draw them."""
+        modes = self.audit.headline["pairing_mode"].values
+        return self.audit.ranking is not None and SYMMETRIC.name in modes
 
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
@@ -77,6 +86,10 @@ class EpsilonExplorer(Explorer):
             from mpc_lab.charts.epsilon_curve import epsilon_curve
 
             curve = epsilon_curve(self.audit, *cell, live=True)
+            if self._shows_tie:
+                from mpc_lab.charts.tie import tie
+
+                self.controls["tie"].show(tie(self.audit, *cell[:2]))
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
         # The page draws its own brush; a range that code has set is shaded.

@@ -71,6 +71,11 @@ class Explorer(CellTraits):
     # Which of the shared controls do not apply, and why; shown beside them.
     unused: ClassVar[Mapping[str, str]] = {}
 
+    @classmethod
+    def is_for(cls, audit: Audit) -> bool:
+        """Whether an audit has what the tab is about; otherwise the tab is not there."""
+        return True
+
     visible = traitlets.Bool(True)
     error = traitlets.Unicode(read_only=True)
     drawn = traitlets.Int(0, read_only=True)

@@ -18,6 +18,7 @@ from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.pairs import PairsExplorer
+from mpc_lab.explorers.place import PlaceExplorer
 from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.results.summary import reading
 from mpc_lab.text import minus
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 TABS: tuple[type[Explorer], ...] = (
     GroupsExplorer,
     EpsilonExplorer,
+    PlaceExplorer,
     BoostExplorer,
     PairsExplorer,
     CalibrationExplorer,
@@ -77,12 +79,16 @@ class AuditExplorer(Explorer):
     @cached_property
     def tabs(self) -> dict[str, Explorer]:
         """The tabs by their names, all hidden; each makes its content when it is first shown."""
-        return {kind.title: kind(self.audit, state=self.state, visible=False) for kind in TABS}
+        return {
+            kind.title: kind(self.audit, state=self.state, visible=False)
+            for kind in TABS
+            if kind.is_for(self.audit)
+        }
 
     @traitlets.validate("tab")
     def _check_tab(self, proposal: Any) -> str:
         name = str(proposal["value"])
-        known = [kind.title for kind in TABS]
+        known = [kind.title for kind in TABS if kind.is_for(self.audit)]
         if name not in known:
             raise traitlets.TraitError(f"There is no tab {name!r}.{near_match(name, known)}")
         return name

@@ -10,6 +10,7 @@ from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.summary import Cell, gap_that_matters
 from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quoted, with_ends
+from mpc_lab.vocabulary import SYMMETRIC
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -40,11 +41,22 @@ def _curve(context: Context, cell: Cell) -> str:
     drawn = context.draw("epsilon_curve", cell.group, part.rule, part.mode)
     if not context.has_rows:
         return drawn
+    if SYMMETRIC.name in context.audit.headline["pairing_mode"].values:
+        # What the gap at a tie is comes before how it changes with ε.
+        drawn = context.attempt(_tie, context, cell) + drawn
     return (
         drawn
         + context.attempt(_limit, context, cell)
         + context.attempt(_certificate, context, cell)
     )
+
+
+def _tie(context: Context, cell: Cell) -> str:
+    how = (
+        "Left of 0 the item of the group was the lower one, right of it the upper one. What jumps "
+        "there is due to the place; the middle of the jump is not."
+    )
+    return paragraphs([how], "soft") + context.draw("tie", cell.group, context.part.rule)
 
 
 def _limit(context: Context, cell: Cell) -> str:

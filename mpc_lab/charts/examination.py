@@ -1,0 +1,89 @@
+"""How often each place is looked at, with intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+import pandas as pd
+import xarray as xr
+
+from mpc_lab.charts import theme
+from mpc_lab.charts.cells import intervals
+from mpc_lab.charts.export import chart
+from mpc_lab.errors import MpcError
+from mpc_lab.text import entry, percent
+
+if TYPE_CHECKING:
+    from mpc_lab.results import Audit
+
+_HIGHEST = 1.6
+
+
+@chart
+def examination(found: xr.Dataset | Audit) -> alt.LayerChart:
+    """Draw how often places are looked at, relative to the first.
+
+    Parameters
+    ----------
+    found : xarray.Dataset or Audit
+        What :meth:`mpc_lab.Audit.examination` returned, or an audit with its rows.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    if not isinstance(found, xr.Dataset):
+        found = found.examination()
+    if "examined" not in found or "place" not in found.dims:
+        raise MpcError(
+            "found must be what audit.examination() returned; got another dataset. Call "
+            "mpc.charts.examination(audit.examination())."
+        )
+    names = ("examined", "low", "high", "n_pairs")
+    frame = pd.DataFrame({name: found[name].values for name in names})
+    frame["place"] = found["place"].values
+    frame["interval"] = intervals(frame, "examined", "low", "high")
+    frame["low_drawn"] = frame["low"].clip(upper=_HIGHEST)
+    frame["high_drawn"] = frame["high"].clip(upper=_HIGHEST)
+    frame["drawn"] = frame["examined"].clip(upper=_HIGHEST)
+    attrs = found.attrs
+    lines = [
+        f"From neighbours in the list whose scores are at most ε = {attrs['epsilon']:.3g} apart"
+        f"{', taken at distance 0' if attrs.get('limit') else ''}; "
+        f"{percent(attrs['level'])} intervals at each place"
+    ]
+    if attrs.get("ended"):
+        lines.append(f"It ends at {attrs['ended']}")
+    return theme.finish(_layers(frame), _title(frame), lines)
+
+
+def _title(frame: pd.DataFrame) -> str:
+    if len(frame) < 2:
+        return "Too few neighbours have nearly equal scores to see how often places are looked at"
+    second, last = frame.iloc[1], frame.iloc[-1]
+    first = f"Place 2 is looked at {entry(second['examined'], 2)} times as often as place 1"
+    if len(frame) == 2:
+        return first
+    return f"{first}, place {int(last['place'])} {entry(last['examined'], 2)} times"
+
+
+def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+    title = "how often it is looked at (place 1 = 1)"
+    top = min(max(float(frame["high_drawn"].max()), 1.0) * 1.05, _HIGHEST)
+    base = alt.Chart(frame).encode(
+        x=alt.X("place:O", title="place in the list", axis=alt.Axis(labelAngle=0)),
+        tooltip=[
+            alt.Tooltip("place:O"),
+            alt.Tooltip("interval:N", title="looked at"),
+            alt.Tooltip("n_pairs:Q", title="near-tied neighbours", format=","),
+        ],
+    )
+    scale = alt.Scale(domain=[0, top])
+    whiskers = base.mark_rule(color=theme.GREY, opacity=0.5, strokeWidth=2.5).encode(
+        y=alt.Y("low_drawn:Q", title=title, scale=scale), y2="high_drawn:Q"
+    )
+    line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("drawn:Q", title=title))
+    dots = base.mark_point(color=theme.GREY, filled=True, size=60, opacity=1).encode(y="drawn:Q")
+    layers = [theme.reference_line(1.0, "y", dashed=True), whiskers, line, dots]
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=200)

@@ -1,0 +1,164 @@
+"""Both sides of a tie as they are drawn: bins of the distance, a line a side, and their jump."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mpc_lab.errors import check_epsilon, check_whole
+from mpc_lab.results.base import AuditBase, cell_epsilon, inference_options, refuse_rank_only
+from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.vocabulary import SYMMETRIC, Floats
+
+if TYPE_CHECKING:
+    from mpc_lab.inference.sides import SidedPairs
+
+_PAIRS_IN_A_BIN = 30
+_FEWEST_DISTANCES = 4
+_SIGN = (-1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Tie:
+    """What pairs with nearly equal scores show on either side of a tie.
+
+    Attributes
+    ----------
+    bins : pandas.DataFrame
+        ``side`` ("below" or "above": where the group's item was), signed ``distance`` of the
+        scores, mean ``difference`` of the outcomes with ``low`` and ``high``, and ``pairs``.
+    ends : float64 array (side, 2)
+        The fitted difference at the tie, and at the largest distance.
+    gap, place : tuple of (estimate, low, high)
+        The middle of both sides at the tie, and half their jump; NaN where not estimable.
+    epsilon : float
+    by_place : bool
+        Whether sides go by the places at which items were shown, rather than by score.
+    lines : bool
+        Whether sides are lines in the distance; otherwise means, because distances are too alike.
+    pairs : tuple of int
+        How many there are below and above.
+    """
+
+    bins: pd.DataFrame
+    ends: Floats
+    gap: tuple[float, float, float]
+    place: tuple[float, float, float]
+    epsilon: float
+    by_place: bool
+    lines: bool
+    pairs: tuple[int, int]
+
+
+def tie(
+    audit: AuditBase,
+    group: str,
+    scoring_rule: str = "baseline",
+    epsilon: float | None = None,
+    bins: int = 10,
+) -> Tie:
+    """Return both sides of a tie for one group; the lines are those of the effect of place.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its rows.
+    group, scoring_rule : str
+    epsilon : float, optional
+        The largest distance; by default the headline's own threshold.
+    bins : int
+        At most so many a side, of about equally many pairs.
+    """
+    from mpc_lab.inference.limit import distinct
+    from mpc_lab.inference.sides import intercepts
+
+    refuse_rank_only(audit, "tie")
+    bins = check_whole("bins", bins, at_least=1, at_most=100)
+    cell = open_cell(audit, "tie", group, scoring_rule, SYMMETRIC.name)
+    if epsilon is None:
+        epsilon = cell_epsilon(audit, group, scoring_rule)
+    epsilon = check_epsilon(epsilon)
+    sided = cell.sided(cell.pairs(SYMMETRIC.name, epsilon), tie=0.5)
+    weight = sided.shares(sided.weighted)
+    on_side = [np.sort(sided.distance[side > 0]) for side in weight]
+    lines = all(distinct(distances) >= _FEWEST_DISTANCES for distances in on_side)
+    cluster, level, _ = inference_options(audit)
+    found = None
+    if all(len(distances) for distances in on_side):
+        found = intercepts(sided, weight, degree=int(lines), cluster=cluster, level=level)
+    unknown = (float("nan"),) * 3
+    made = None if found is None else (found.mean, found.half_difference)
+    gap, place = unknown, unknown
+    if made is not None:
+        gap, place = ((float(one.estimate), float(one.ci_low), float(one.ci_high)) for one in made)
+    bins = bins if lines else 1
+    frame = pd.concat([_bins(sided, weight[side], side, bins, level) for side in (0, 1)])
+    if epsilon == 0:
+        # Ties have no distance: one dot a side, beside the tie.
+        frame["distance"] = frame["side"].map({"below": -0.5, "above": 0.5})
+    below, above = (int((side > 0).sum()) for side in sided.weight)
+    return Tie(
+        bins=frame.reset_index(drop=True),
+        ends=np.array([_ends(sided, weight[side], epsilon, lines=lines) for side in (0, 1)]),
+        gap=gap,
+        place=place,
+        epsilon=epsilon,
+        by_place=cell.ranking.columns.sides_by_place,
+        lines=lines and found is not None,
+        pairs=(below, above),
+    )
+
+
+def _ends(sided: SidedPairs, weight: Floats, epsilon: float, *, lines: bool) -> list[float]:
+    """Return the fitted difference at the tie and at the largest distance."""
+    from mpc_lab.inference.limit import polynomial
+
+    here = np.flatnonzero(weight > 0)
+    if not len(here):
+        return [float("nan")] * 2
+    order = here[np.argsort(sided.distance[here], kind="stable")]
+    fit = None
+    if lines:
+        fit = polynomial(sided.distance[order], sided.d[order], weight[order], degree=1)
+    if fit is None:
+        mean = float(np.average(sided.d[here], weights=weight[here]))
+        return [mean, mean]
+    start, slope = fit.coefficients
+    return [float(start), float(start + slope * epsilon)]
+
+
+def _bins(sided: SidedPairs, weight: Floats, side: int, bins: int, level: float) -> pd.DataFrame:
+    """Return the mean difference in bins of the distance, with intervals clustered by query."""
+    from scipy import stats
+
+    here = np.flatnonzero(weight > 0)
+    here = here[np.argsort(sided.distance[here], kind="stable")]
+    parts = min(bins, max(1, len(here) // _PAIRS_IN_A_BIN)) if len(here) else 0
+    rows = []
+    for chosen in np.array_split(here, parts) if parts else []:
+        share = weight[chosen] / weight[chosen].sum()
+        mean = float(share @ sided.d[chosen])
+        query = np.unique(sided.codes.query[chosen], return_inverse=True)[1]
+        sums = np.bincount(query, share * (sided.d[chosen] - mean))
+        counts = np.bincount(query, share)
+        effective = 1 / float(counts @ counts)
+        reach = float("nan")
+        if effective > 2:
+            correction = len(counts) / (len(counts) - 1)
+            reach = float(stats.t.ppf(0.5 + level / 2, effective - 1))
+            reach *= float(np.sqrt(sums @ sums * correction))
+        rows.append(
+            {
+                "side": ("below", "above")[side],
+                "distance": _SIGN[side] * float(share @ sided.distance[chosen]),
+                "difference": mean,
+                "low": mean - reach,
+                "high": mean + reach,
+                "pairs": len(chosen),
+            }
+        )
+    columns = ["side", "distance", "difference", "low", "high", "pairs"]
+    return pd.DataFrame(rows, columns=columns)
