@@ -17,7 +17,7 @@ from mpc_lab.results.questions.tie import Tie
 from mpc_lab.results.questions.tie import tie as both_sides
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import entry, minus, quoted, with_interval
-from mpc_lab.vocabulary import SYMMETRIC, VERDICTS
+from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, SYMMETRIC, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -65,12 +65,16 @@ def tie(
         nothing = theme.layered(theme.zero_line()).properties(width=_WIDTH, height=_HEIGHT)
         return theme.finish(nothing, words, [], _WIDTH)
     found = both_sides(audit, group, scoring_rule, epsilon, bins)
-    verdict = cell.verdict if SYMMETRIC.name in modes and epsilon is None else "inconclusive"
-    title, lines = _words(audit, found, group)
+    verdict_of = cell.verdict if SYMMETRIC.name in modes and epsilon is None else None
+    verdict = verdict_of or INCONCLUSIVE
+    # At another ε than the headline's nothing was tested: its interval alone speaks.
+    low, high = found.gap[1:]
+    sure = verdict in DIRECTIONS or (verdict_of is None and (low > 0 or high < 0))
+    title, lines = _words(audit, found, group, sure=sure)
     return theme.finish(_layers(audit, found, verdict), title, lines, _WIDTH)
 
 
-def _words(audit: Audit, found: Tie, group: str) -> tuple[str, list[str]]:
+def _words(audit: Audit, found: Tie, group: str, *, sure: bool) -> tuple[str, list[str]]:
     word, who = outcome_word(settings(audit)), f"Group {quoted(group)}"
     effect = "effect of place" if found.by_place else "effect of being ranked above"
     lines = [
@@ -82,7 +86,6 @@ def _words(audit: Audit, found: Tie, group: str) -> tuple[str, list[str]]:
         return f"{who}: this log does not show such pairs both ways round", lines
     value = entry(abs(found.gap[0]), 3)
     side = "higher" if found.gap[0] > 0 else "lower"
-    sure = found.gap[1] > 0 or found.gap[2] < 0
     first = (
         f"{who} at a tie: {word} {value} {side}"
         if sure
@@ -112,7 +115,7 @@ def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
         title=_X_TITLE,
         scale=alt.Scale(domain=[-1.05 * reach, _END * reach], nice=False),
         axis=alt.Axis(
-            values=_ticks(found.epsilon) if found.epsilon > 0 else [0],
+            values=_ticks(found.epsilon),
             format="~g",
             titleAnchor="start",
             grid=False,
@@ -151,7 +154,7 @@ def _domain(found: Tie) -> tuple[float, float]:
     """Return the ends of the vertical axis: all dots, and whiskers of a reasonable length."""
     dots = found.bins["difference"].tolist()
     sure = [value for value in (*found.gap, *found.ends.ravel()) if math.isfinite(value)]
-    whiskers = found.bins[["low", "high"]].to_numpy().ravel()
+    whiskers = found.bins[["low", "high"]].to_numpy(dtype=np.float64).ravel()
     whiskers = whiskers[np.isfinite(whiskers)]
     values = [*dots, *sure, 0.0]
     span = max(max(values) - min(values), 1e-12)
@@ -163,6 +166,8 @@ def _domain(found: Tie) -> tuple[float, float]:
 
 def _ticks(reach: float) -> list[float]:
     """Return round distances on both sides of 0."""
+    if not reach > 0:
+        return [0.0]
     power = 10.0 ** math.floor(math.log10(reach))
     step = max(k * power for k in (0.2, 0.5, 1.0, 2.0, 5.0) if k * power <= 0.7 * reach)
     count = int(1.001 * reach / step)
@@ -266,7 +271,7 @@ def _labels(
     ]
     if found.lines and math.isfinite(found.place[0]):
         effect = "place" if found.by_place else "rank"
-        half = f"effect of {effect}, half the jump: {with_interval(*found.place)}"
+        half = f"effect of {effect}: {with_interval(*found.place)}"
         words.append((half, found.gap[0] - 1e-9, False))
     words.sort(key=lambda word: -word[1])
     heights = _spread([at for _, at, _ in words], _APART * unit, span)

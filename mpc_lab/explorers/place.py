@@ -57,6 +57,8 @@ class PlaceExplorer(Explorer):
     title: ClassVar[str] = "Place"
     unused: ClassVar[Mapping[str, str]] = {"pairing_mode": _BOTH, "epsilon": _BOTH}
 
+    _found: xr.Dataset | None = None
+
     @classmethod
     def is_for(cls, audit: Audit) -> bool:
         """Whether the places at which items were shown are known."""
@@ -67,9 +69,9 @@ class PlaceExplorer(Explorer):
     def selection(self) -> xr.Dataset:
         """How often places are looked at, as `Audit.examination` gives it."""
         needs_rows(self.audit, _WHAT)
-        if not hasattr(self, "_examination"):
-            self._examination = self.audit.examination()
-        return self._examination
+        if self._found is None:
+            self._found = self.audit.examination()
+        return self._found
 
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the two charts, the effect of place by group, and what a later rule did."""
@@ -109,8 +111,8 @@ def later_rule(audit: Audit, group: str, rule: str) -> str:
     said = []
     if math.isfinite(above) and above > MOST_SHOWN_ABOVE:
         said.append(
-            f"A later rule seems to have moved items: in {percent(round(above, 3))} of the pairs in "
-            f"which the item of {who} has the lower score, it was shown above the other. Pairs "
+            f"A later rule seems to have moved items: where the item of {who} has the lower score, "
+            f"it was shown above the other in {percent(round(above, 3))} of the pairs. Pairs "
             "matched by score are given no direction."
         )
     elif math.isfinite(above):

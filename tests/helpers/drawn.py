@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+import mpc_lab as mpc
 from mpc_lab import charts
 
 # Every chart as a function of an audit and a group.
@@ -19,7 +22,16 @@ CHARTS = {
     "love": charts.love,
     "gap_density": charts.gap_density,
     "rivals": charts.rivals,
+    "tie": charts.tie,
+    "examination": lambda audit, group: charts.examination(examined()),
 }
+
+
+@functools.cache
+def examined():
+    """Return the examination of a log of clicks: the audits of charts have no positions."""
+    audit = mpc.audit(mpc.datasets.clicks(2000), epsilon=[0.01], progress=False)
+    return audit.examination(places=5)
 
 
 def spec(chart):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from mpc_lab.results.questions.pairs import open_cell
 from mpc_lab.vocabulary import SYMMETRIC, Floats
 
 if TYPE_CHECKING:
+    from mpc_lab.inference.estimates import Estimates
     from mpc_lab.inference.sides import SidedPairs
 
 _PAIRS_IN_A_BIN = 30
@@ -32,8 +33,11 @@ class Tie:
         scores, mean ``difference`` of the outcomes with ``low`` and ``high``, and ``pairs``.
     ends : float64 array (side, 2)
         The fitted difference at the tie, and at the largest distance.
-    gap, place : tuple of (estimate, low, high)
-        The middle of both sides at the tie, and half their jump; NaN where not estimable.
+    gap : tuple of (estimate, low, high)
+        The mean of both sides, as that of symmetric pairs: the slope of the outcome in the score
+        cancels between them, so that it is the middle of the jump, and better known.
+    place : tuple of (estimate, low, high)
+        Half the jump where the two lines meet. Both are NaN where not estimable.
     epsilon : float
     by_place : bool
         Whether sides go by the places at which items were shown, rather than by score.
@@ -78,6 +82,7 @@ def tie(
     refuse_rank_only(audit, "tie")
     bins = check_whole("bins", bins, at_least=1, at_most=100)
     cell = open_cell(audit, "tie", group, scoring_rule, SYMMETRIC.name)
+    is_headline = epsilon is None
     if epsilon is None:
         epsilon = cell_epsilon(audit, group, scoring_rule)
     epsilon = check_epsilon(epsilon)
@@ -86,14 +91,20 @@ def tie(
     on_side = [np.sort(sided.distance[side > 0]) for side in weight]
     lines = all(distinct(distances) >= _FEWEST_DISTANCES for distances in on_side)
     cluster, level, _ = inference_options(audit)
-    found = None
+    gap = place = _values(None)
     if all(len(distances) for distances in on_side):
-        found = intercepts(sided, weight, degree=int(lines), cluster=cluster, level=level)
-    unknown = (float("nan"),) * 3
-    made = None if found is None else (found.mean, found.half_difference)
-    gap, place = unknown, unknown
-    if made is not None:
-        gap, place = ((float(one.estimate), float(one.ci_low), float(one.ci_high)) for one in made)
+        how: dict[str, Any] = {"cluster": cluster, "level": level}
+        means = intercepts(sided, weight, degree=0, **how)
+        fitted = intercepts(sided, weight, degree=1, **how) if lines else means
+        lines = lines and fitted is not None
+        gap = _values(None if means is None else means.mean)
+        if is_headline and SYMMETRIC.name in audit.headline["pairing_mode"].values:
+            # The same number with the residuals of its cells of places.
+            labels = {"scoring_rule": scoring_rule, "pairing_mode": SYMMETRIC.name}
+            cells = audit.headline.sel(group=group, **labels)
+            low, high = float(cells["ci_low"]), float(cells["ci_high"])
+            gap = (float(cells["estimate"]), low, high)
+        place = _values(None if fitted is None else fitted.half_difference)
     bins = bins if lines else 1
     frame = pd.concat([_bins(sided, weight[side], side, bins, level) for side in (0, 1)])
     if epsilon == 0:
@@ -107,9 +118,16 @@ def tie(
         place=place,
         epsilon=epsilon,
         by_place=cell.ranking.columns.sides_by_place,
-        lines=lines and found is not None,
+        lines=lines,
         pairs=(below, above),
     )
+
+
+def _values(found: Estimates | None) -> tuple[float, float, float]:
+    """Return an estimate and its interval."""
+    if found is None:
+        return float("nan"), float("nan"), float("nan")
+    return float(found.estimate), float(found.ci_low), float(found.ci_high)
 
 
 def _ends(sided: SidedPairs, weight: Floats, epsilon: float, *, lines: bool) -> list[float]:
