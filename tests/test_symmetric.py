@@ -336,3 +336,15 @@ def test_too_little_overlap_of_places_leaves_no_direction():
     assert cell.place_overlap < 0.2
     assert cell.verdict_reason.item() in ("shown order", "interval covers 0")
     assert cell.verdict.item() == "inconclusive"
+
+
+@pytest.mark.long
+def test_a_large_threshold_costs_both_sides_together_little():
+    ranking = mpc.datasets.synthetic(queries=200_000)
+    audit = mpc.audit(
+        ranking, groups=["1"], pairing_modes=["symmetric", "matched"], threshold=0.1,
+        epsilon=[0.1], cluster="query", progress=False,
+    )  # fmt: skip
+    symmetric, matched = audit.headline.estimate.values.ravel()
+    assert abs(symmetric - 0.06875) < 0.004
+    assert abs(matched - 0.06875) > 0.04

@@ -48,6 +48,7 @@ from mpc_lab.pairing.bookings import (
     see_items,
 )
 from mpc_lab.pairing.kernels import ONE, Stop, contrast, inlined, kernel, lowest, stop_flag
+from mpc_lab.pairing.left_out import find_left_out
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import (
     ALL_PAIRS,
@@ -146,6 +147,8 @@ def _book_cells(
     parts: Masks,
 ) -> None:
     """Visit the pairs of one query that windows sum over, for who was shown above whom."""
+    if too_many(score, start, end, edges[-1]):
+        return
     for lower in range(start, end):
         edge = 0
         for upper in range(lower + 1, end):
@@ -332,10 +335,7 @@ def sweep(
     for unit in range(first, last):
         slots = few_slots
         for q in range(units[unit], units[unit + 1]):
-            visited, booked = (
-                True,
-                placed and not too_many(score, starts[q], starts[q + 1], edges[-1]),
-            )
+            visited = True
             # What stands under this is compiled only where it can hold.
             if long is not None:
                 visited = not long.flags[q - units[first]]
@@ -344,7 +344,7 @@ def sweep(
                     rows = (starts[q], starts[q + 1], score, outcome, mask, item)
                     how = (edges, long.bins, center)
                     _sweep_windows(*rows, *how, held, here, long.stop)
-                    if booked:
+                    if placed:
                         of_cells = (tie, edges, local, of_twin, center, sign)
                         _book_cells(*rows[:5], *of_cells, held, parts)
             for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
@@ -359,7 +359,7 @@ def sweep(
                         edge += 1
                     d = contrast(outcome[lower] - outcome[upper], sign)
                     differ = mask[lower] ^ mask[upper]
-                    if booked and differ:
+                    if placed and differ:
                         cell = cell_of(-max(tie[lower], tie[upper]), -min(tie[lower], tie[upper]))
                     while differ:
                         g = lowest(differ)
@@ -367,7 +367,7 @@ def sweep(
                         differ &= differ - ONE
                         x = (d if in_lower else -d) - center[g]
                         seen = TIE if distance == 0 else (UP if in_lower else DOWN)
-                        if booked:
+                        if placed:
                             above = (in_lower != 0) == (tie[lower] > tie[upper])
                             part = cell + (N_CELLS if above else 0)
                             _book_cell(held, local, of_twin[seen], edge, g, part, x)
@@ -547,6 +547,10 @@ def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQuerie
     rows = (log.starts, log.score, log.masks[layout.word])
     how = (float(layout.pair_bins.edges[-1]), bins.first.size, PAIR_COST)
     some = find_long(*rows, *how, from_, to, flags)
+    if layout.by_place:
+        # Those that cells leave out are never visited: to ask inside the loops costs a third.
+        flags[find_left_out(log, from_, to, how[0])] = True
+        some = bool(flags.any())
     return LongQueries(flags, bins, stop_flag()) if some else None
 
 
