@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_lab.engines import OpenLog
-from mpc_lab.engines.opening import open_log
+from mpc_lab.engines.memory import open_log
 from mpc_lab.engines.progress import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
-from mpc_lab.inference.betting import check_bounds, find_bounds
-from mpc_lab.inference.power import mde
+from mpc_lab.inference.verdicts import mde
 from mpc_lab.pairing.capped import CAPPED_SUMS, capped_totals, count_outside
 from mpc_lab.pairing.heavy import heavy_shares
 from mpc_lab.pairing.kernels import announced_compilation
@@ -36,8 +35,10 @@ from mpc_lab.pairing.measure import (
 )
 from mpc_lab.pairing.measure_sides import TwoSides, compare_on_curve, compare_sides
 from mpc_lab.pairing.moments import Moments
-from mpc_lab.pairing.terms import PAIRS, PERCENTILE, SIGN
-from mpc_lab.pairing.thresholds import (
+from mpc_lab.pairing.terms import (
+    PAIRS,
+    PERCENTILE,
+    SIGN,
     Powered,
     Quantile,
     Smallest,
@@ -48,7 +49,7 @@ from mpc_lab.pairing.thresholds import (
 from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
-from mpc_lab.results.plan import Plan, make_plan
+from mpc_lab.results.plan import Plan, check_bounds, find_bounds, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
 from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline, Column, Custom, Rule

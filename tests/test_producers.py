@@ -547,7 +547,7 @@ def test_power_has_the_floor_by_producers():
     found = infer(own, cluster="union", level=0.95)
     floor = np.maximum(0, found.variance_by["producer"] - found.variance_by["both"])
     assert (floor > 0).all()
-    from mpc_lab.inference.power import mde
+    from mpc_lab.inference.verdicts import mde
 
     wanted = mde(np.sqrt(floor), found.dof, level=0.95, power=0.8, sides=2).max(axis=0)
     np.testing.assert_allclose(high[:, 0, 0], wanted[:, 0], rtol=1e-10)

@@ -51,7 +51,7 @@ def power(
     -------
     altair.LayerChart
     """
-    from mpc_lab.inference.power import mde
+    from mpc_lab.inference.verdicts import mde
 
     power = check_number("power", power, at_least=0.5, below=1, remedy="Try power=0.8.")
     cell = find_cell(audit, group, scoring_rule, pairing_mode)

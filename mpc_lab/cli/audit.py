@@ -236,7 +236,7 @@ def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _audit(files: Files, given: dict[str, Any]) -> Audit:
-    from mpc_lab.engines.opening import open_log
+    from mpc_lab.engines.memory import open_log
     from mpc_lab.engines.progress import Progress
     from mpc_lab.run import audit
 

@@ -472,7 +472,7 @@ def threshold(text: Any) -> Any:
     >>> threshold("smallest:1000")
     Smallest(k=1000)
     """
-    from mpc_lab.pairing.thresholds import Powered, Quantile, Smallest, as_threshold
+    from mpc_lab.pairing.terms import Powered, Quantile, Smallest, as_threshold
 
     if not isinstance(text, str):
         return as_threshold(text)

@@ -17,7 +17,7 @@ from mpc_lab.comparators.inequalities import inequalities
 from mpc_lab.comparators.pairwise_accuracy import pairwise_accuracy
 from mpc_lab.comparators.skew import skews
 from mpc_lab.inference.estimates import significance
-from mpc_lab.inference.multiplicity import holm
+from mpc_lab.inference.verdicts import holm
 from mpc_lab.text import plain
 from mpc_lab.vocabulary import OVERVALUED, Floats
 from mpc_lab.vocabulary import UNDERVALUED as UNDERVALUED_VERDICT

@@ -7,9 +7,13 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral
+from typing import TYPE_CHECKING
 
-from mpc_lab.engines.memory import n_threads
 from mpc_lab.errors import MpcError
+
+if TYPE_CHECKING:
+    pass
+
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -91,3 +95,15 @@ def need_extra(extra: str, purpose: str) -> None:
             f"{purpose} needs {' and '.join(absent)}, which is not installed: run "
             f'pip install "mpc-lab[{extra}]".'
         )
+
+
+def n_threads() -> int:
+    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are."""
+    wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
+    if not wanted:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not wanted.isdigit() or int(wanted) < 1:
+        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1; got {wanted!r}.")
+    return int(wanted)

@@ -1,10 +1,11 @@
-"""Logs in memory, walked block by block on as many threads as there are cores."""
+"""Which engine walks what was given to an audit, and the one that walks it in memory."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,15 +14,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mpc_lab.engines import OpenLog
+from mpc_lab.engines.limits import as_limits, n_threads
 from mpc_lab.engines.parts import find_members
+from mpc_lab.engines.progress import Progress
 from mpc_lab.errors import MpcError
+from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
-from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stop_flag, stopped_by, waited_for
 from mpc_lab.pairing.log import (
     Log,
+    Task,
+    added,
+    apply_terms,
     below_by_score,
+    only_against,
     rescore,
     select_groups,
     sort_rows,
@@ -29,9 +36,10 @@ from mpc_lab.pairing.log import (
 )
 from mpc_lab.pairing.moved import MovedLog, move_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
-from mpc_lab.pairing.walk import Source, Takes, Task, added
-from mpc_lab.ranking import cap_outcomes, sum_by
-from mpc_lab.scoring import Baseline, Boosted, Calibrated, Rule
+from mpc_lab.pairing.walk import Source, Takes
+from mpc_lab.ranking import ColumnNames, as_ranking, cap_outcomes, read_ranking, sum_by
+from mpc_lab.ranking.names import check_named, column_names, drops
+from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule
 from mpc_lab.scoring.calibrated import Steps, fit_sorted
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
@@ -42,23 +50,12 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import LogFacts, Ranking
     from mpc_lab.results.plan import Plan
 
+
 # A log of a group is as large as the log itself.
 _LOGS_AT_ONCE = 2
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-
-
-def n_threads() -> int:
-    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are."""
-    wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
-    if not wanted:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    if not wanted.isdigit() or int(wanted) < 1:
-        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1; got {wanted!r}.")
-    return int(wanted)
 
 
 class InMemory(OpenLog):
@@ -382,3 +379,103 @@ def _in_order(
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def open_log(
+    data: Any,
+    columns: dict[str, Any],
+    *,
+    memory: Any = None,
+    spill: Any = None,
+    sep: Any = None,
+    encoding: Any = None,
+    rules: Any = (),
+    progress: Progress | None = None,
+) -> OpenLog:
+    """Choose the engine for what was given.
+
+    Parameters
+    ----------
+    data : Ranking, table, path or paths, Files, OpenLog
+    columns : dict
+        The keywords of `Ranking`.
+    memory, spill, sep, encoding
+        The keywords of :func:`mpc_lab.audit`, for files.
+    rules : sequence
+        Scoring rules, which may name further columns of scores.
+    progress : Progress, optional
+    """
+    if isinstance(data, OpenLog):
+        return data
+    if isinstance(data, Files) or are_paths(data):
+        names, drop = _named(columns)
+        files = data if isinstance(data, Files) else find_files(data, sep, encoding)
+        return _open_files(files, names, drop, memory, spill, _columns_of(rules), progress)
+    for name, given in {"memory": memory, "spill": spill, "sep": sep, "encoding": encoding}.items():
+        if given is not None:
+            raise MpcError(
+                f"{name} must go with files; got rows that came in another way. Leave {name} out, "
+                "or give the path of the files."
+            )
+    if _comes_from(data, "dask"):
+        from mpc_lab.engines.dask import DaskLog
+
+        names, drop = _named(columns)
+        return DaskLog(data, names, drop=drop)
+    if _comes_from(data, "pyspark"):
+        from mpc_lab.engines.spark import SparkLog
+
+        names, drop = _named(columns)
+        return SparkLog(data, names, drop=drop)
+    return InMemory(as_ranking(data, **columns))
+
+
+def are_paths(data: Any) -> bool:
+    """Say whether the rows were given as a path or as a list of paths."""
+    if isinstance(data, list | tuple):
+        return bool(data) and all(isinstance(part, str | os.PathLike) for part in data)
+    return isinstance(data, str | os.PathLike)
+
+
+def _open_files(
+    files: Files,
+    names: ColumnNames,
+    drop: bool,
+    memory: Any,
+    spill: Any,
+    extra: list[Hashable],
+    progress: Progress | None,
+) -> OpenLog:
+    """Read files that fit into memory; walk others, and those for which memory is limited."""
+    for note in files.notes():
+        print(note, file=sys.stderr)
+    limits = as_limits(memory)
+    files.schema(names.roles(extra))  # what is wrong with a column is told before any row is read
+    if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
+        done = progress("reading files", len(files.paths)) if progress else None
+        ranking = read_ranking(files, names, drop=drop, extra=extra, done=done)
+        return InMemory(ranking, files.origin(ranking.stamp))
+    from mpc_lab.engines.duckdb import DuckLog
+
+    log = DuckLog(files, names, drop=drop, limits=limits, spill=spill)
+    log.origin = {**files.origin(log.stamp), "memory": memory}
+    return log
+
+
+def _columns_of(rules: Any) -> list[Hashable]:
+    """Return the columns that scoring rules name; what is no list of rules is refused later."""
+    listed = rules if isinstance(rules, list | tuple) else [rules]
+    return [rule.name for rule in listed if isinstance(rule, Column)]
+
+
+def _comes_from(data: Any, package: str) -> bool:
+    """Tell whether the rows are a frame of a package that need not be installed."""
+    return type(data).__module__.split(".")[0] == package and hasattr(type(data), "columns")
+
+
+def _named(columns: dict[str, Any]) -> tuple[ColumnNames, bool]:
+    """Return the names of columns, and whether rows with a missing value are left out."""
+    given = {name: value for name, value in columns.items() if value is not None}
+    check_named(given)
+    drop = drops(given.pop("missing", "raise"))
+    return column_names(**given), drop

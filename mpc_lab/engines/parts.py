@@ -15,11 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.compared import apply_terms, only_against
 from mpc_lab.pairing.items import exchange_items
-from mpc_lab.pairing.log import Log, rescore, resort, without_owners
+from mpc_lab.pairing.log import (
+    Log,
+    PlainWalk,
+    Task,
+    apply_terms,
+    only_against,
+    rescore,
+    resort,
+    without_owners,
+)
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
-from mpc_lab.pairing.walk import PlainWalk, Task
 from mpc_lab.ranking import Facts
 from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.engines.opening import open_log
+from mpc_lab.engines.memory import open_log
 from mpc_lab.errors import MpcError
 from mpc_lab.files import find_files
 from mpc_lab.results import load

@@ -14,7 +14,7 @@ from mpc_lab.explorers.controls import Note, NumberRow, button, controls_row
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
-from mpc_lab.inference.power import mde
+from mpc_lab.inference.verdicts import mde
 from mpc_lab.text import NOTHING, entry, number, percent, quoted
 from mpc_lab.vocabulary import SYMMETRIC, verdict_modes
 

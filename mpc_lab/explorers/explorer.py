@@ -26,9 +26,9 @@ from mpc_lab.explorers.controls import (
 from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
 from mpc_lab.html import escape
 from mpc_lab.results.base import settings
-from mpc_lab.results.primary import declared
 from mpc_lab.results.summary import slices
 from mpc_lab.results.view import html_view
+from mpc_lab.results.wording import declared
 from mpc_lab.text import labels, listing
 from mpc_lab.vocabulary import NOT_ESTIMABLE
 

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from mpc_lab.engines.opening import are_paths
+from mpc_lab.engines.memory import are_paths
 from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import plain_table
 from mpc_lab.files import Roles, find_files

@@ -1,14 +1,22 @@
-"""Are the two sides of the pairs alike in what is known of them, and how often do items recur?"""
+"""Whether the two sides of pairs are alike, and what a meaningless group would show.
+
+For the second, membership is reassigned at random, item by item.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mpc_lab.errors import MpcError
-from mpc_lab.inference.clustered import PairCodes, estimate_listed
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.errors import MpcError, check_count
+from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
+from mpc_lab.inference.estimates import significance, two_sided_p
+from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.pairs import close_rows, shuffle_within
+from mpc_lab.pairing.weighting import ListedWeights
+from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -151,3 +159,309 @@ def item_reuse(codes: PairCodes) -> Reuse:
         effective_inside=codes.effective_items[0],
         effective_outside=codes.effective_items[1],
     )
+
+
+STRATA = 5
+BY_ITEM, BY_ROW = "item", "row"
+
+
+@dataclass(frozen=True)
+class Placebo:
+    """Estimates of groups assigned at random; NaN where not estimable.
+
+    Attributes
+    ----------
+    estimate, p_value : array (permutation,)
+        The p-value is of the distance from `expected`, by the variance that the audit itself uses.
+    observed : float
+        The same estimate for the group itself: its pairs in both orders.
+    observed_p_value : float
+        Share of permutations whose absolute t is at least that of the group, itself among them.
+    expected : float
+        Around which placebos centre: 0, but for what often and seldom shown items differ by.
+    rejected : float
+        Share of p-values of at most 1 − level, among those that could be estimated.
+    rejected_low, rejected_high : float
+        Its 95 % interval over permutations (Wilson's), which their number alone makes narrow.
+    n_estimable : int
+        Permutations with a `p_value`.
+    by : {"item", "row"}
+        What was reassigned: items, or rows inside their queries.
+    """
+
+    estimate: Floats
+    p_value: Floats
+    observed: float
+    observed_p_value: float
+    expected: float
+    rejected: float
+    rejected_low: float
+    rejected_high: float
+    n_estimable: int
+    by: str
+
+
+def placebo(
+    log: Log,
+    member: Flags,
+    query: Ints,
+    *,
+    epsilon: float,
+    item: Ints | None = None,
+    owner: Ints | None = None,
+    cluster: str = "query",
+    level: float = 0.95,
+    permutations: int = 200,
+    seed: int = 0,
+    done: Callable[[], None] | None = None,
+) -> Placebo:
+    r"""Estimate the gap of groups whose members are drawn at random.
+
+    Labels are permuted among items that are shown about as often (`item_strata`), and an item keeps
+    its label in every query: what an item's outcomes have in common stays with one side, as it does
+    in the group itself. Where items are not known, or membership varies for some item, labels are
+    permuted among the rows of each query instead; such placebos have no shocks of items.
+
+    The pairs are those with :math:`|s_i - s_j| \le \varepsilon`, in both orders together. In one
+    order alone a group without meaning does not centre on 0, because outcomes rise with scores.
+    In both orders it centres on
+
+    .. math:: \mu = \frac{\sum_p d_p (\pi_{A(p)} - \pi_{B(p)})}{E[P]},
+
+    :math:`\pi_A` the share of members in the stratum of the one item of pair p and :math:`\pi_B` in
+    that of the other: on 0 by row, and on 0 by item unless items that are shown often have other
+    outcomes at the same score than those shown seldom, and the group has more of one kind. The
+    statistic is :math:`|t| = |\theta - \mu|/SE` with the audit's own variance, and the p-value of
+    the group is its rank,
+
+    .. math:: p = \frac{1 + \#\{|t^*| \ge |t|\}}{1 + \text{permutations}}.
+
+    That test is exact where labels are exchangeable among the items of a stratum: lists, scores and
+    outcomes would have been the same under any labels. Where a group without a gap differs from
+    other items in its scores or in how its outcomes vary, it is approximate, and the division by
+    the standard error is what makes it so. How often placebos are rejected says whether the audit's
+    own standard errors are large enough for such groups. It may be less than 1 − level: labels are
+    drawn for the queries as they are, and the standard error allows for other queries too.
+
+    Parameters
+    ----------
+    log : Log
+        Sorted rows.
+    member : array of bool (row of the log,)
+    query : array of int64 (row of the log,)
+        Query, or unit, of each row; rows are shuffled inside queries in either case.
+    epsilon : float
+        The largest distance.
+    item, owner : arrays of int64 (row of the log,), optional
+        Items, which keep their label in every query; and their producers, where these are the
+        clusters of the audit.
+    cluster : {"naive", "query", "item", "union"}
+        The variance that the audit itself uses.
+    level : float
+        Its complement is the nominal rate of rejection.
+    permutations : int
+        How many groups to draw.
+    seed : int
+    done : callable, optional
+        Called after each of them.
+
+    Returns
+    -------
+    Placebo
+
+    References
+    ----------
+    Fisher (1935), The design of experiments, section 21. Chung & Romano (2013), Exact and
+    asymptotically robust permutation tests. Phipson & Smyth (2010), Permutation p-values should
+    never be zero.
+    """
+    permutations = check_count("permutations", permutations, remedy="Try 200.")
+    lower, upper = close_rows(log, epsilon)
+    clusters = item if owner is None else owner
+    one, other = (None if clusters is None else clusters[rows] for rows in (lower, upper))
+    codes = pair_codes(query[lower], one, other, ITEM if owner is None else PRODUCER)
+    d, weights = log.contrast(lower, upper), log.weights_of(lower)
+    rng = np.random.default_rng(seed)
+    dealer = _dealer(log, member, item)
+
+    def estimate_for(member: Flags) -> tuple[float, float, float]:
+        below = member[lower]
+        cross = below != member[upper]
+        return _both_orders(d, below, cross, codes, weights, cluster)
+
+    observed, std_error, _ = estimate_for(member)
+    found = []
+    for _ in range(permutations):
+        found.append(estimate_for(dealer.deal(rng)))
+        if done is not None:
+            done()
+    estimate, spread, dofs = np.array(found).T
+    expected = dealer.expected(d, lower, upper, None if weights is None else weights.weight)
+    if weights is not None and weights.by_query and dealer.by == BY_ITEM:
+        # What a pair counts depends on the labels: the mean of the draws has to do.
+        known = estimate[np.isfinite(estimate)]
+        expected = float(known.mean()) if len(known) else 0.0
+    statistic = abs(observed - expected) / std_error
+    t = np.abs(estimate - expected) / spread
+    p_value = two_sided_p(t, dofs)
+    rejected, n_estimable = _count_up_to(p_value, significance(level))
+    low, high = _wilson(rejected, n_estimable)
+    return Placebo(
+        estimate=estimate,
+        p_value=p_value,
+        observed=observed,
+        observed_p_value=_share_beyond(statistic, t[np.isfinite(t)]),
+        expected=expected,
+        rejected=rejected / n_estimable if n_estimable else float("nan"),
+        rejected_low=low,
+        rejected_high=high,
+        n_estimable=n_estimable,
+        by=dealer.by,
+    )
+
+
+class _ByRow:
+    """Permute labels among the rows of each query."""
+
+    by = BY_ROW
+
+    def __init__(self, log: Log, member: Flags) -> None:
+        self.starts, self.member = log.starts, member
+
+    def deal(self, rng: np.random.Generator) -> Flags:
+        return shuffle_within(self.starts, self.member, rng)
+
+    def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
+        # Every row of a query is as likely to be a member as any other.
+        return 0.0
+
+
+class _ByItem:
+    """Permute labels among items that are shown about as often."""
+
+    by = BY_ITEM
+
+    def __init__(self, item: Ints, label: Flags) -> None:
+        shown = np.bincount(item)
+        self.item, self.there = item, np.flatnonzero(shown)
+        self.label = label[self.there]
+        self.stratum = item_strata(shown[self.there], self.label)
+        self.place = np.cumsum(shown > 0) - 1
+
+    def deal(self, rng: np.random.Generator) -> Flags:
+        dealt = shuffle_strata(self.stratum, self.label, rng)
+        return np.asarray(dealt[self.place[self.item]])
+
+    def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
+        size = np.bincount(self.stratum)
+        share = np.bincount(self.stratum, self.label) / size
+        of_row = self.stratum[self.place[self.item]]
+        one, other = of_row[lower], of_row[upper]
+        apart = share[one] * (1 - share[other]) + share[other] * (1 - share[one])
+        # Of two different items of a stratum, one member makes the other less likely to be one.
+        drawn = np.where(one == other, size[one] / np.maximum(size[one] - 1, 1), 1.0)
+        if weight is not None:
+            d, drawn = weight * d, weight * drawn
+        pairs = float((apart * drawn).sum())
+        return float(d @ (share[one] - share[other])) / pairs if pairs else 0.0
+
+
+def _dealer(log: Log, member: Flags, item: Ints | None) -> _ByRow | _ByItem:
+    label = None if item is None else item_labels(item, member)
+    return _ByRow(log, member) if item is None or label is None else _ByItem(item, label)
+
+
+def item_labels(item: Ints, member: Flags) -> Flags | None:
+    """Return whether each item code is a member; None where that varies from row to row."""
+    shown, inside = np.bincount(item), np.bincount(item, member)
+    label = np.asarray(inside > 0)
+    return label if (inside[label] == shown[label]).all() else None
+
+
+def item_strata(shown: Ints, label: Flags, strata: int = STRATA) -> Ints:
+    """Return the stratum of each item: quintiles of how often it is shown, from 0.
+
+    Items that are shown equally often are in one stratum. A stratum whose items all have the same
+    label joins the next, the last the one before.
+
+    Parameters
+    ----------
+    shown : array of int64 (item,)
+        Rows of each item.
+    label : array of bool (item,)
+    strata : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> item_strata(np.array([1, 1, 2, 3, 9]), np.array([True, False, False, True, False]))
+    array([0, 0, 1, 1, 1])
+    """
+    n = len(shown)
+    last = np.array([-(-k * n // strata) - 1 for k in range(1, strata)], dtype=np.int64)
+    ends = np.sort(shown)[np.maximum(last, 0)] if n else shown
+    quintile = np.unique(np.searchsorted(ends, shown, side="left"), return_inverse=True)[1]
+    members, size = np.bincount(quintile, label), np.bincount(quintile)
+    joined, number, open_members, open_size = [], 0, 0.0, 0
+    for inside, count in zip(members, size, strict=True):
+        joined.append(number)
+        open_members, open_size = open_members + inside, open_size + count
+        if 0 < open_members < open_size:
+            number, open_members, open_size = number + 1, 0.0, 0
+    # What is left open at the end has one label only.
+    place = np.minimum(joined, max(number - 1, 0)) if joined else np.zeros(0)
+    return np.asarray(place, dtype=np.int64)[quintile]
+
+
+def shuffle_strata(stratum: Ints, label: Flags, rng: np.random.Generator) -> Flags:
+    """Return labels permuted inside each stratum."""
+    order = np.lexsort((rng.random(len(stratum)), stratum))
+    shuffled = np.empty_like(label)
+    shuffled[order] = label[np.argsort(stratum, kind="stable")]
+    return shuffled
+
+
+def _both_orders(
+    d: Floats,
+    below: Flags,
+    cross: Flags,
+    codes: PairCodes,
+    weights: ListedWeights | None,
+    cluster: str,
+) -> tuple[float, float, float]:
+    """Estimate from the pairs with one member, which is on the side of the group.
+
+    Returns the estimate, its standard error and degrees of freedom.
+    """
+    chosen = np.flatnonzero(cross)
+    if not len(chosen):
+        return (float("nan"),) * 3
+    lower_inside = below[chosen]
+    signed = np.where(lower_inside, d[chosen], -d[chosen])
+    pairs = codes.take(chosen).exchanged(~lower_inside)
+    if weights is not None:
+        pairs = replace(pairs, weight=weights.take(chosen).of_pairs)
+    center = pairs.mean(signed)
+    found = estimate_listed(signed - center, center, pairs, cluster=cluster)
+    return center, float(found.std_error), float(found.dof)
+
+
+def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:
+    """Return how many p-values are at most `a`, and how many there are."""
+    known = p_value[np.isfinite(p_value)]
+    return int((known <= a).sum()), len(known)
+
+
+def _wilson(count: int, n: int) -> tuple[float, float]:
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not n:
+        return float("nan"), float("nan")
+    low, high = proportion_confint(count, n, method="wilson")
+    return float(low), float(high)
+
+
+def _share_beyond(observed: float, drawn: Floats) -> float:
+    if not np.isfinite(observed) or len(drawn) == 0:
+        return float("nan")
+    return float((1 + (drawn >= abs(observed)).sum()) / (1 + len(drawn)))

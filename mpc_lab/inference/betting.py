@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpc_lab.errors import MpcError, check_count
+from mpc_lab.errors import check_count
 from mpc_lab.inference.estimates import significance
 from mpc_lab.inference.sequence import PLANNED, check_planned
 from mpc_lab.pairing.kernels import kernel
@@ -36,37 +36,6 @@ _FACTORS_AT_ONCE = 64
 
 # Log capital of bets on a gap above θ, and on one below, at every θ of an ascending array.
 Capital = Callable[[Floats], tuple[Floats, Floats]]
-
-
-def find_bounds(
-    given: tuple[float, float] | None, outcome: Floats, *, sign: bool = False
-) -> tuple[float, float] | None:
-    """Return the bounds of an outcome: those given, or (0, 1) where it is 0 or 1; else None.
-
-    The sign of a difference has the bounds of such an outcome, whatever the outcome is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> find_bounds(None, np.array([0.0, 1.0, 1.0])), find_bounds(None, np.array([0.0, 0.5]))
-    ((0.0, 1.0), None)
-    """
-    if given is None:
-        binary = sign or bool(np.isin(outcome, (0.0, 1.0)).all())
-        return (0.0, 1.0) if binary else None
-    low, high = given
-    check_bounds(given, int(((outcome < low) | (outcome > high)).sum()))
-    return (0.0, 1.0) if sign else (low, high)
-
-
-def check_bounds(bounds: tuple[float, float], outside: int) -> None:
-    """Refuse bounds that some rows are outside of."""
-    if outside:
-        low, high = bounds
-        raise MpcError(
-            f"outcome must be within bounds=({low:g}, {high:g}); got {outside:,} rows outside. "
-            "Give the lowest and the highest outcome that can occur."
-        )
 
 
 def predictable_bets(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, totals
-from mpc_lab.inference.estimates import Estimates, estimate
+from mpc_lab.inference.estimates import NEVER_TURNED, Estimates, estimate, join_parts
 from mpc_lab.inference.limit import (
     LOCAL_QUADRATIC,
     MEAN_OVER_TIES,
@@ -21,7 +21,6 @@ from mpc_lab.inference.limit import (
     polynomial,
     why_ties,
 )
-from mpc_lab.inference.parts import NEVER_TURNED, join_parts
 from mpc_lab.pairing.moments import ABOVE, BELOW
 from mpc_lab.pairing.places import FEWEST, N_CELLS, combine_cells, parts_of
 from mpc_lab.pairing.weighting import ListedWeights

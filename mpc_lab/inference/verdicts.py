@@ -1,4 +1,8 @@
-"""What the adjusted intervals of a cell say together, and the gate built on it."""
+"""From intervals to verdicts: many cells at once, brackets, and what could have been found.
+
+Adjusted p-values come with intervals that never contradict them; the smallest detectable gap says
+what a cell without a finding could have shown, and how many queries another gap would take.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
-from mpc_lab.errors import MpcError, check_number
+from mpc_lab.errors import MpcError, check_count, check_number, near_match
+from mpc_lab.inference.bands import (
+    DRAWS,
+    absolute_normals,
+    check_correlation,
+    limited,
+    upper_quantile,
+)
+from mpc_lab.inference.estimates import critical, normal_critical, significance
 from mpc_lab.vocabulary import (
     INCONCLUSIVE,
     NOT_ESTIMABLE,
@@ -16,6 +29,7 @@ from mpc_lab.vocabulary import (
     WITHIN,
     Flags,
     Floats,
+    Ints,
     Texts,
 )
 
@@ -196,3 +210,287 @@ def _inside(hull: Interval, tolerance: float | None) -> Flags:
     if tolerance is None:
         return np.zeros(np.shape(hull.low), dtype=np.bool_)
     return np.asarray((hull.low >= -tolerance) & (hull.high <= tolerance))
+
+
+METHODS = ("holm", "romano_wolf", "fdr_bh", "none")
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """Adjusted p-values and intervals; NaN where a cell is not estimable.
+
+    Attributes
+    ----------
+    p_adjusted, ci_low_adjusted, ci_high_adjusted : array
+    ci_cut : array of bool
+        Where an end was set to 0 because the test rejects: the interval then excludes that 0.
+        Cutting is a test decision, not extra precision.
+    """
+
+    p_adjusted: Floats
+    ci_low_adjusted: Floats
+    ci_high_adjusted: Floats
+    ci_cut: Flags
+
+
+def adjust(
+    p: Floats,
+    estimate: Floats,
+    std_error: Floats,
+    dof: Floats,
+    *,
+    method: str,
+    level: float = 0.95,
+    correlation: Floats | None = None,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Adjusted:
+    """Adjust a family of m estimable cells; those with a NaN p-value are not in the family.
+
+    With a = 1 − level:
+
+    - ``holm``: Holm's p-values. Interval: Bonferroni at 1 − a/m, cut at 0 where Holm rejects and
+      it still reaches across.
+    - ``romano_wolf``: step-down max-|z| with z = Φ⁻¹(1 − p/2) and seeded draws of N(0, R); no
+      step is stricter than Holm's [1]_. Interval from the first step, cut at 0 likewise.
+    - ``fdr_bh``: Benjamini–Hochberg with R rejections; all intervals at 1 − max(R, 1)·a/m [2]_.
+    - ``none``: p and intervals as they are.
+
+    For all, p_adjusted ≤ a if and only if the adjusted interval excludes 0.
+
+    Parameters
+    ----------
+    p, estimate, std_error, dof : array (cell,)
+        Two-sided p-values of t tests, and what they were made of.
+    method : {"holm", "romano_wolf", "fdr_bh", "none"}
+    level : float
+        Confidence level of the family.
+    correlation : array (cell, cell), optional
+        R, for ``romano_wolf``.
+    seed, draws : int
+        Of the simulation of ``romano_wolf``.
+
+    Returns
+    -------
+    Adjusted
+
+    References
+    ----------
+    .. [1] Romano & Wolf (2005), Exact and approximate stepdown methods for multiple hypothesis
+       testing.
+    .. [2] Benjamini & Yekutieli (2005), False discovery rate–adjusted multiple confidence
+       intervals for selected parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> result = adjust(np.array([0.01, 0.04]), np.array([2.6, 2.1]), np.ones(2),
+    ...                 np.full(2, 1e6), method="holm")
+    >>> result.p_adjusted.tolist(), result.ci_cut.tolist()
+    ([0.02, 0.04], [False, True])
+    """
+    if method not in METHODS:
+        hint = near_match(method, METHODS)
+        raise MpcError(f"adjust must be one of {', '.join(METHODS)}, got {method!r}.{hint}")
+    a = significance(level)
+    p = np.asarray(p, dtype=np.float64)
+    family = np.isfinite(p)
+    known = p[family]
+    if method == "romano_wolf":
+        among = _among(correlation, family)
+        adjusted, tail = _romano_wolf(known, a, among, seed, draws)
+    elif method == "holm":
+        adjusted, tail = holm(known), a / (2 * max(known.size, 1))
+    elif method == "fdr_bh":
+        adjusted = benjamini_hochberg(known)
+        rejections = max(int((adjusted <= a).sum()), 1)
+        tail = rejections * a / (2 * max(known.size, 1))
+    else:
+        adjusted, tail = known, a / 2
+    p_adjusted = np.full(p.shape, np.nan)
+    p_adjusted[family] = adjusted
+    half = critical(tail, np.where(family, dof, np.nan)) * std_error
+    return _agreeing(p_adjusted, np.asarray(estimate), half, a)
+
+
+def holm(p: Floats) -> Floats:
+    """Return Holm's step-down p-values."""
+    order, steps = _ascending(p)
+    stepped = np.minimum(np.maximum.accumulate(p[order] * (p.size - steps)), 1.0)
+    return _put_back(stepped, order)
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """Return the step-up p-values of Benjamini and Hochberg."""
+    order, steps = _ascending(p)
+    # In this order the largest is multiplied by exactly 1, and none falls below its own p.
+    ratio = p[order] * (p.size / (steps + 1))
+    stepped = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
+    return _put_back(stepped, order)
+
+
+def _romano_wolf(
+    p: Floats, a: float, correlation: Floats, seed: int, draws: int
+) -> tuple[Floats, float]:
+    """Return the step-down p-values and the tail probability of the first step."""
+    if p.size == 0:
+        return p, a / 2
+    order, steps = _ascending(p)
+    ranked = p[order]
+    statistic = normal_critical(ranked / 2)
+    beyond = np.zeros(p.size, dtype=np.int64)
+    maxima = []
+    ordered = correlation[np.ix_(order, order)]
+    for block in absolute_normals(ordered, seed=seed, draws=draws):
+        # Column k becomes the maximum over the cells that are left at step k.
+        left = np.maximum.accumulate(block[:, ::-1], axis=1)[:, ::-1]
+        beyond += (left >= statistic).sum(axis=0)
+        maxima.append(left[:, 0])
+    share = (1 + beyond) / (1 + draws)
+    step = np.clip(share, ranked, np.minimum(ranked * (p.size - steps), 1.0))
+    first = limited(upper_quantile(np.concatenate(maxima), a), a, p.size)
+    return _put_back(np.maximum.accumulate(step), order), float(ndtr(-first))
+
+
+def _agreeing(p_adjusted: Floats, estimate: Floats, half: Floats, a: float) -> Adjusted:
+    """Make the intervals follow the decision p_adjusted ≤ a, also where rounding disagrees."""
+    low, high = estimate - half, estimate + half
+    rejected = p_adjusted <= a
+    cut = rejected & (low <= 0) & (high >= 0)
+    stretched = ~rejected & ((low > 0) | (high < 0))
+    to_zero = cut | stretched
+    low = np.where(to_zero & (estimate > 0), 0.0, low)
+    high = np.where(to_zero & (estimate < 0), 0.0, high)
+    return Adjusted(p_adjusted, low, high, np.asarray(cut))
+
+
+def _among(correlation: Floats | None, family: Flags) -> Floats:
+    if correlation is None:
+        raise MpcError(
+            "adjust='romano_wolf' needs the correlation of the cells, got none; "
+            "give it or use adjust='holm'."
+        )
+    check_correlation(correlation, family.size)
+    return correlation[np.ix_(family, family)]
+
+
+def _ascending(p: Floats) -> tuple[Ints, Ints]:
+    return np.argsort(p, kind="stable"), np.arange(p.size)
+
+
+def _put_back(ordered: Floats, order: Ints) -> Floats:
+    result = np.empty_like(ordered)
+    result[order] = ordered
+    return result
+
+
+_ROUNDING = 1e-12
+
+
+def mde(
+    std_error: Floats,
+    dof: Floats,
+    *,
+    level: float = 0.95,
+    power: float = 0.8,
+    tests: Ints | int = 1,
+    sides: Ints | int = 1,
+) -> Floats:
+    """Return the minimum detectable effect (t_{1−a/2} + t_p)·SE, p = power^(1/sides).
+
+    A verdict by a bracket needs two sides to say the same. Two that are found with probability
+    √power each are both found with `power` if they have nothing to do with each other.
+
+    Parameters
+    ----------
+    std_error, dof : array
+        Of the cells, of a bracket the side with the larger standard error; NaN where not estimable.
+    level : float
+        Confidence level of the test.
+    power : float
+        Probability of finding an effect of that size.
+    tests : int or array of int
+        Size m of the family: a/m takes the place of a.
+    sides : int or array of int
+        Intervals that a verdict rests on: 2 for a bracket.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(mde(np.array(0.1), np.array(1e9))), 3)
+    0.28
+    >>> round(float(mde(np.array(0.1), np.array(1e9), sides=2)), 3)
+    0.321
+    """
+    return np.asarray(_multiple(dof, level, power, tests, sides) * std_error)
+
+
+def floor_variance(variance_item: Floats, variance_both: Floats) -> Floats:
+    """Return max(0, V_item − V_both), the variance that more queries cannot pass."""
+    return np.maximum(0.0, np.asarray(variance_item) - np.asarray(variance_both))
+
+
+def queries_needed(
+    effect: Floats | float,
+    *,
+    variance_query: Floats,
+    queries: Floats,
+    dof: Floats,
+    floor: Floats | float = 0.0,
+    level: float = 0.95,
+    power: float = 0.8,
+    tests: Ints | int = 1,
+    sides: Ints | int = 1,
+) -> Floats:
+    """Return the smallest Q′ at which `effect` is detected with the given power.
+
+    Solves (t_{1−a/2} + t_p)²·V(Q′) ≤ effect², p = power^(1/sides), with the cell's own degrees
+    of freedom.
+
+    Parameters
+    ----------
+    effect : array or float
+        Size of the gap, in outcome units.
+    variance_query, queries : array
+        V_query and the number of queries Q it was measured with: V(Q′) = V_query·Q/Q′ + floor.
+    floor : array or float
+        `floor_variance` of the same catalogue; 0 without item sums.
+    dof, level, power, tests, sides
+        As in `mde`.
+
+    Returns
+    -------
+    array
+        Whole numbers, at least 2; infinite where the floor alone hides the effect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = {"variance_query": np.array(0.01), "queries": np.array(100), "dof": np.array(1e9)}
+    >>> float(queries_needed(0.1, **one)), float(queries_needed(0.1, floor=0.002, **one))
+    (785.0, inf)
+    """
+    effect = np.asarray(effect, dtype=np.float64)
+    if not (effect > 0).all():
+        raise MpcError(
+            f"effect must be a gap above 0 in outcome units, got {effect}; give its size only."
+        )
+    # The square of a gap that is large beyond measure may be infinite: then two queries show it.
+    with np.errstate(over="ignore"):
+        room = (effect / _multiple(dof, level, power, tests, sides)) ** 2 - floor
+    reachable = room > 0
+    exact = variance_query * queries / np.where(reachable, room, np.nan)
+    needed = np.maximum(np.ceil(exact * (1 - _ROUNDING)), 2.0)
+    return np.where(np.isnan(room), np.nan, np.where(reachable, needed, np.inf))
+
+
+def _multiple(
+    dof: Floats, level: float, power: float, tests: Ints | int, sides: Ints | int
+) -> Floats:
+    a = significance(level)
+    check_number("power", power, above=a / 2, below=1, remedy="Try power=0.8.")
+    for name, given in (("tests", tests), ("sides", sides)):
+        for count in np.unique(given).tolist():
+            check_count(name, count)
+    each = power ** (1 / np.asarray(sides))
+    return critical(a / (2 * np.asarray(tests)), dof) + critical(1 - each, dof)

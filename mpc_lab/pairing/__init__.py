@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpc_lab.pairing.thresholds import Powered, Quantile, Smallest
+from mpc_lab.pairing.terms import Powered, Quantile, Smallest
 from mpc_lab.vocabulary import MODES
 
 __all__ = ["PAIRING_MODES", "Powered", "Quantile", "Smallest", "list_pairs"]

@@ -48,13 +48,12 @@ from mpc_lab.pairing.entries import (
     list_entries,
 )
 from mpc_lab.pairing.kernels import ONE
-from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.log import Log, PlainWalk
 from mpc_lab.pairing.long_lists import LongLists, book_long_lists, find_long_lists
 from mpc_lab.pairing.modes import Layout, SumRows, rows_of
 from mpc_lab.pairing.moments import Moments
 from mpc_lab.pairing.sided import list_sided
 from mpc_lab.pairing.sweep import gather
-from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Mode
 
 # Pairs of a group that are listed at a time where its log is in memory.

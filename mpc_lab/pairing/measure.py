@@ -26,8 +26,7 @@ from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.sided import unit_sides
 from mpc_lab.pairing.sweep import gather, gather_cross
-from mpc_lab.pairing.terms import PAIRS
-from mpc_lab.pairing.thresholds import Quantile, Smallest, ranks
+from mpc_lab.pairing.terms import PAIRS, Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
 from mpc_lab.pairing.weighting import Weighting
 from mpc_lab.scoring import Rule

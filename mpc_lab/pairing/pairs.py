@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.compared import compare_group
 from mpc_lab.pairing.kernels import contrast, interruptible, kernel
-from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.log import Log, PlainWalk, compare_group
 from mpc_lab.pairing.modes import DOWN, TIE, UP
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
-from mpc_lab.pairing.walk import PlainWalk
 from mpc_lab.pairing.windows import count_and_sum
 from mpc_lab.vocabulary import MODES, TIES, Flags, Floats, Ints, Mode, Side
 

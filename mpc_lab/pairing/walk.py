@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.log import Log, Result, Task
 from mpc_lab.pairing.moved import MovedLog
 from mpc_lab.vocabulary import Ints
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import LogFacts
     from mpc_lab.scoring import Rule
 
-Result = TypeVar("Result")
-Task = Callable[[Log, int, int], Result]
 # Whether a log, in which members of some groups have scores of their own, serves a task.
 Takes = Callable[[Ints, MovedLog], bool]
 # The logs of some units: the number of a rule, the groups a log serves, and the log.
@@ -96,26 +94,3 @@ class Source(Protocol):
     ) -> Result:
         """Add what a task makes of the logs of all rules, for some whole units at a time."""
         ...
-
-
-class PlainWalk:
-    """A `Walk` over the blocks of one log, one after the other where it is called."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-
-    def __call__(self, task: Task[Result], label: str = "") -> Iterator[Result]:
-        """Yield what the task returns for each block, in order."""
-        return (task(self.log, first, last) for first, last in self.log.blocks)
-
-    def total(self, task: Task[Result], label: str, start: Result) -> Result:
-        """Add what the task returns for each block."""
-        return added(self(task), start)
-
-
-def added(parts: Iterator[Result], start: Result) -> Result:
-    """Add numbers or arrays in their order; `start` stays as it is."""
-    total = start
-    for part in parts:
-        total = total + part  # type: ignore[operator]
-    return total

@@ -8,8 +8,15 @@ This room may import narwhals, numpy, pandas, `mpc_lab.errors`,
 from __future__ import annotations
 
 from mpc_lab.ranking.examination import PowerLaw
-from mpc_lab.ranking.names import ColumnNames, Facts, Known, LogFacts, group_index
-from mpc_lab.ranking.ranking import Ranking, as_ranking, cap_outcomes, read_ranking, sum_by
+from mpc_lab.ranking.names import ColumnNames, Facts, Known, LogFacts
+from mpc_lab.ranking.ranking import (
+    Ranking,
+    as_ranking,
+    cap_outcomes,
+    group_index,
+    read_ranking,
+    sum_by,
+)
 
 __all__ = [
     "ColumnNames",

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from mpc_lab.errors import MpcError, check_flag, check_number, near_match
+from mpc_lab.errors import MpcError, check_flag, check_number
 from mpc_lab.files import Roles
 from mpc_lab.ranking.examination import FLOOR, Curve, as_examined
 from mpc_lab.vocabulary import ITEM, NEEDED_ROLES, ROLES, Role
@@ -298,12 +298,3 @@ class Facts:
     n_floored: int = 0
     score_std: float = float("nan")
     outcome_range: tuple[float, float] = (float("nan"), float("nan"))
-
-
-def group_index(groups: tuple[str, ...], group: str) -> int:
-    """Return the place of a group among the groups of a log."""
-    try:
-        return groups.index(group)
-    except ValueError:
-        hint = near_match(group, groups)
-        raise MpcError(f"There is no group {group!r} in this ranking.{hint}") from None

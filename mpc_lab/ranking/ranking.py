@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from mpc_lab.errors import MpcError
+from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files import Files
 from mpc_lab.ranking.checks import ReadRows, read_rows
 from mpc_lab.ranking.columns import (
@@ -22,7 +22,7 @@ from mpc_lab.ranking.columns import (
     pandas_frame,
     take_rows,
 )
-from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops, group_index
+from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.spread import standard_deviation
 from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks
 
@@ -520,3 +520,12 @@ def as_ranking(data: Any, **columns: Any) -> Ranking:
         return data
     check_named(given)
     return Ranking(data, **given)
+
+
+def group_index(groups: tuple[str, ...], group: str) -> int:
+    """Return the place of a group among the groups of a log."""
+    try:
+        return groups.index(group)
+    except ValueError:
+        hint = near_match(group, groups)
+        raise MpcError(f"There is no group {group!r} in this ranking.{hint}") from None

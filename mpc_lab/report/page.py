@@ -16,7 +16,7 @@ from mpc_lab.html import chart_library, escape, paragraphs
 from mpc_lab.report.context import Context, Section
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.results.gate import state
-from mpc_lab.results.primary import declared
+from mpc_lab.results.wording import declared
 from mpc_lab.text import quoted
 from mpc_lab.writing import target_path, write_text
 

@@ -21,16 +21,20 @@ from mpc_lab import __version__
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
 from mpc_lab.inference.estimates import Estimates, owner_variance
-from mpc_lab.inference.multiplicity import adjust
-from mpc_lab.inference.power import floor_variance, mde
-from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, verdicts
+from mpc_lab.inference.verdicts import (
+    Interval,
+    adjust,
+    bracket,
+    bracket_p,
+    floor_variance,
+    mde,
+    verdicts,
+)
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Scaling, Together
 from mpc_lab.pairing.terms import PAIRS, terms_of
 from mpc_lab.ranking.examination import Curve
 from mpc_lab.results.base import AuditBase, settings
-from mpc_lab.results.plan import Plan
-from mpc_lab.results.primary import Primary
-from mpc_lab.results.recipe import rule_parts
+from mpc_lab.results.plan import Plan, rule_parts
 from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
 from mpc_lab.results.sides import (
     guarded,
@@ -40,6 +44,7 @@ from mpc_lab.results.sides import (
     side_sums,
     side_variables,
 )
+from mpc_lab.results.wording import Primary
 from mpc_lab.vocabulary import (
     ITEM,
     MATCHED,

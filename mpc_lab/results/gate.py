@@ -13,9 +13,9 @@ from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
 from mpc_lab.results.assemble import bracketed, headline_moments, judge, mode_rows
 from mpc_lab.results.base import AuditBase, check_label, settings
-from mpc_lab.results.primary import declared
 from mpc_lab.results.questions.sequence import intervals
 from mpc_lab.results.sides import guarded, infer
+from mpc_lab.results.wording import declared
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
 

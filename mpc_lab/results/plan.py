@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,7 @@ from mpc_lab.errors import (
     check_whole,
     near_match,
 )
-from mpc_lab.inference.multiplicity import METHODS
-from mpc_lab.inference.verdicts import check_tolerance
+from mpc_lab.inference.verdicts import METHODS, check_tolerance
 from mpc_lab.pairing.terms import (
     CLOSENESS,
     CONTRASTS,
@@ -29,18 +28,21 @@ from mpc_lab.pairing.terms import (
     ESTIMANDS,
     PAIRS,
     SCORE,
+    Quantile,
     Terms,
+    Threshold,
+    as_threshold,
 )
-from mpc_lab.pairing.thresholds import Quantile, Threshold, as_threshold
 from mpc_lab.ranking import Known, group_index
-from mpc_lab.results.primary import Primary, as_primary
-from mpc_lab.scoring import Rule, as_rules
+from mpc_lab.results.wording import PRIMARY_PARTS, Primary
+from mpc_lab.scoring import Boosted, Column, Custom, Rule, as_rule, as_rules
 from mpc_lab.vocabulary import (
     ADJACENT,
     ITEM,
     MODES,
     PRODUCER,
     VARIANCES,
+    Floats,
     Mode,
     default_modes,
     public_variances,
@@ -339,3 +341,95 @@ def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     if (np.diff(grid) <= 0).any():
         raise MpcError("epsilon must ascend with no number twice; pass np.unique(epsilon).")
     return tuple(grid.tolist())
+
+
+def rule_parts(rule: Rule) -> list[Any]:
+    """Return the kind of a rule and its argument, as the attributes of an audit keep them."""
+    if isinstance(rule, Custom):
+        return ["function", rule.label]
+    if isinstance(rule, Column):
+        return ["column", rule.name if isinstance(rule.name, str | int) else str(rule.name)]
+    if isinstance(rule, Boosted) and rule.alpha is not None:
+        return [rule._name, rule.alpha]
+    return [rule.label, None]
+
+
+_WRITE = 'Write primary=("baseline", "matched", mpc.Quantile(0.01)).'
+
+
+def as_primary(
+    given: Any, rules: Sequence[str], modes: Sequence[str], threshold: Threshold
+) -> Primary | None:
+    """Return the declaration of a run, None where there is none.
+
+    Parameters
+    ----------
+    given : tuple, mapping or None
+        A rule, a mode and a threshold, in this order or by name.
+    rules, modes : sequence of str
+        Those of the run.
+    threshold : Threshold
+        That of the run.
+    """
+    if given is None:
+        return None
+    rule, mode, written = _parts(given)
+    label = rule if isinstance(rule, str) else as_rule(rule).label
+    _check_one("scoring rule", label, rules, "scoring_rules")
+    _check_one("pairing mode", mode, modes, "pairing_modes")
+    if as_threshold(written) != threshold:
+        raise MpcError(
+            f"primary must name the threshold of this run, {threshold!r}; got {written!r}. "
+            "Pass the same one as threshold=."
+        )
+    return Primary(label, mode, repr(threshold))
+
+
+def _parts(given: Any) -> tuple[Any, Any, Any]:
+    if isinstance(given, Mapping):
+        if set(given) != set(PRIMARY_PARTS):
+            named = ", ".join(map(repr, given)) or "nothing"
+            raise MpcError(f"primary must name {', '.join(PRIMARY_PARTS)}; got {named}. {_WRITE}")
+        return given["scoring_rule"], given["pairing_mode"], given["threshold"]
+    if not isinstance(given, list | tuple) or len(given) != len(PRIMARY_PARTS):
+        raise MpcError(f"primary must be a rule, a mode and a threshold; got {given!r}. {_WRITE}")
+    return given[0], given[1], given[2]
+
+
+def _check_one(what: str, label: Any, known: Sequence[str], option: str) -> None:
+    if label not in known:
+        raise MpcError(
+            f"primary must name a {what} of this run ({', '.join(map(repr, known))}); got "
+            f"{label!r}. Add it to {option}=, or declare another one."
+        )
+
+
+def find_bounds(
+    given: tuple[float, float] | None, outcome: Floats, *, sign: bool = False
+) -> tuple[float, float] | None:
+    """Return the bounds of an outcome: those given, or (0, 1) where it is 0 or 1; else None.
+
+    The sign of a difference has the bounds of such an outcome, whatever the outcome is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_bounds(None, np.array([0.0, 1.0, 1.0])), find_bounds(None, np.array([0.0, 0.5]))
+    ((0.0, 1.0), None)
+    """
+    if given is None:
+        binary = sign or bool(np.isin(outcome, (0.0, 1.0)).all())
+        return (0.0, 1.0) if binary else None
+    low, high = given
+    check_bounds(given, int(((outcome < low) | (outcome > high)).sum()))
+    return (0.0, 1.0) if sign else (low, high)
+
+
+def check_bounds(bounds: tuple[float, float], outside: int) -> None:
+    """Refuse bounds that some rows are outside of."""
+    if outside:
+        low, high = bounds
+        raise MpcError(
+            f"outcome must be within bounds=({low:g}, {high:g}); got {outside:,} rows outside. "
+            "Give the lowest and the highest outcome that can occur."
+        )

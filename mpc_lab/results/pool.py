@@ -15,10 +15,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.power import mde
+from mpc_lab.inference.verdicts import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
-from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE
-from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold
+from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE, Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import moments_by_rule
 from mpc_lab.results.audit import Audit
@@ -35,8 +34,8 @@ from mpc_lab.results.pooling import (
     sums_of,
     with_items,
 )
-from mpc_lab.results.primary import declared
 from mpc_lab.results.sides import infer
+from mpc_lab.results.wording import declared
 from mpc_lab.vocabulary import ITEM, VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]

@@ -87,8 +87,7 @@ def most_pairs(audit: Audit) -> int:
 
 def _logs(audit: Audit, rule: int) -> Iterator[tuple[Log, int]]:
     """Yield, for each group, a log under a rule and the group's place in its masks."""
-    from mpc_lab.pairing.compared import compare_group
-    from mpc_lab.pairing.log import select_groups, sort_rows
+    from mpc_lab.pairing.log import compare_group, select_groups, sort_rows
     from mpc_lab.pairing.terms import terms_of
 
     ranking = need_rows(audit, "save(items=True)")

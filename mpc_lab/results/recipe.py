@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mpc_lab.pairing.thresholds import parse_threshold
+from mpc_lab.pairing.terms import parse_threshold
 from mpc_lab.ranking.examination import PlaceTable, from_json
 from mpc_lab.results.base import AuditBase, settings
-from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Custom, Rule
+from mpc_lab.scoring import SCORING_RULES
 
 _MOVED = re.compile(r"(boosted|demoted)\((.+)\)")
 _FLAGS = {"scoring_rules": "rules", "pairing_modes": "modes"}
@@ -128,17 +128,6 @@ def _parsed(audit: AuditBase, name: str) -> Any:
         return json.loads(str(audit.attrs.get(name, "null")))
     except ValueError:
         return None
-
-
-def rule_parts(rule: Rule) -> list[Any]:
-    """Return the kind of a rule and its argument, as the attributes of an audit keep them."""
-    if isinstance(rule, Custom):
-        return ["function", rule.label]
-    if isinstance(rule, Column):
-        return ["column", rule.name if isinstance(rule.name, str | int) else str(rule.name)]
-    if isinstance(rule, Boosted) and rule.alpha is not None:
-        return [rule._name, rule.alpha]
-    return [rule.label, None]
 
 
 def recipe(audit: AuditBase) -> Recipe:

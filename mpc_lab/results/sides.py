@@ -10,8 +10,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mpc_lab.inference.estimates import Estimates, effective_items, estimate
-from mpc_lab.inference.parts import NEVER_TURNED, most_effective
+from mpc_lab.inference.estimates import (
+    NEVER_TURNED,
+    Estimates,
+    effective_items,
+    estimate,
+    most_effective,
+)
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE, SHOWN_ORDER
 from mpc_lab.pairing.moments import Moments, Sides
 from mpc_lab.results.plan import Plan

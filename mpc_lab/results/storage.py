@@ -27,8 +27,8 @@ import xarray as xr
 from mpc_lab.errors import MpcError, check_flag, check_level
 from mpc_lab.results.base import as_audited, check_same_rows, known_scores
 from mpc_lab.results.netcdf import SIGNATURE, check_file, read_old_parts, read_parts, write_parts
-from mpc_lab.results.primary import declared
 from mpc_lab.results.schema import SCHEMA_VERSION
+from mpc_lab.results.wording import declared
 from mpc_lab.vocabulary import public_variances
 from mpc_lab.writing import replacing, target_path
 
@@ -185,7 +185,7 @@ def _check_seal(source: Path, data: bytes) -> bool:
 
 def _check_options(attrs: Mapping[Any, Any]) -> None:
     """Refuse options that no audit was run with; what audits say is worked out from them."""
-    from mpc_lab.inference.multiplicity import METHODS
+    from mpc_lab.inference.verdicts import METHODS
 
     texts = [name for name in ("options", "versions", "columns") if name in attrs]
     try:

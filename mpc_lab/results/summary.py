@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
-from mpc_lab.pairing.terms import MOST_VISITED, SIGN
-from mpc_lab.pairing.thresholds import Powered, parse_threshold
+from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Powered, parse_threshold
 from mpc_lab.results.base import has_sums, settings
-from mpc_lab.results.primary import declared
-from mpc_lab.results.wording import gap_in_words, outcome_word, terms_in_words
+from mpc_lab.results.wording import declared, gap_in_words, outcome_word, terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
     DIRECTIONS,

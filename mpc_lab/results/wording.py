@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from mpc_lab.errors import MpcError
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
 from mpc_lab.ranking.examination import FLOOR, Curve, PlaceTable, from_json
 from mpc_lab.text import quoted
@@ -140,3 +142,48 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
         capped = int(options.get("n_capped", 0))
         rows = "1 row" if capped == 1 else f"{capped:,} rows"
         yield f"Outcomes above {cap:g} were set to {cap:g} (outcome_cap): {rows}."
+
+
+PRIMARY_PARTS = ("scoring_rule", "pairing_mode", "threshold")
+
+
+@dataclass(frozen=True)
+class Primary:
+    """The declared cells; the threshold is kept as it is written."""
+
+    scoring_rule: str
+    pairing_mode: str
+    threshold: str
+
+    @property
+    def cell(self) -> tuple[str, str]:
+        """Rule and mode."""
+        return self.scoring_rule, self.pairing_mode
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the three parts by name."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """Return what was declared, and what that makes of the rest."""
+        return (
+            f"Declared before the run: scoring rule {quoted(self.scoring_rule)}, "
+            f"{self.pairing_mode} pairs, threshold {self.threshold}. Everything else is "
+            "exploratory."
+        )
+
+
+def declared(options: Mapping[str, Any]) -> Primary | None:
+    """Return what the options of an audit say was declared.
+
+    Parameters
+    ----------
+    options : mapping
+        Of :func:`mpc_lab.results.base.settings`.
+    """
+    found = options.get("primary")
+    if found is None:
+        return None
+    if not isinstance(found, dict) or set(found) != set(PRIMARY_PARTS):
+        raise MpcError(f"its primary must have {', '.join(PRIMARY_PARTS)}; got {found!r}.")
+    return Primary(**{name: str(found[name]) for name in PRIMARY_PARTS})

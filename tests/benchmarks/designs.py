@@ -11,7 +11,7 @@ import numpy as np
 
 from mpc_lab.datasets import synthetic
 from mpc_lab.datasets.synthetic import synthetic_truth
-from mpc_lab.pairing.thresholds import default_grid
+from mpc_lab.pairing.terms import default_grid
 from repeating import AT_LEAST_90, AT_LEAST_93, NOMINAL, Bound, options, show
 from simulated import (
     curve_grid,

@@ -22,8 +22,7 @@ import mpc_lab as mpc
 from logs import overlapping_groups
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing.measure import choose_thresholds, measure
-from mpc_lab.pairing.terms import ESTIMANDS, Terms
-from mpc_lab.pairing.thresholds import Quantile
+from mpc_lab.pairing.terms import ESTIMANDS, Quantile, Terms
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import swept_modes
 from sides_speed import least

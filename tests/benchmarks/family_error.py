@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from mpc_lab.inference.multiplicity import METHODS
+from mpc_lab.inference.verdicts import METHODS
 from repeating import AT_MOST_5, bounded, error, options, repeat, show
 from simulated import overlapping_groups, rejections, source_of
 

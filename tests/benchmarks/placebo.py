@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from mpc_lab.datasets import movielens_ranking
-from mpc_lab.inference.placebo import placebo
+from mpc_lab.inference.balance import placebo
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import count_matched, nearest_distance
 from repeating import AT_MOST_5, bounded, error, repeat, show

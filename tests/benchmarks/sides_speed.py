@@ -23,7 +23,7 @@ from logs import overlapping_groups
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing.measure import choose_thresholds, measure, measure_items
 from mpc_lab.pairing.measure_sides import compare_sides
-from mpc_lab.pairing.thresholds import Quantile
+from mpc_lab.pairing.terms import Quantile
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import swept_modes
 

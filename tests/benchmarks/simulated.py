@@ -12,9 +12,9 @@ import mpc_lab as mpc
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.inference.bands import correlation, covariance, sup_t_band
 from mpc_lab.inference.estimates import critical
-from mpc_lab.inference.multiplicity import METHODS, adjust
+from mpc_lab.inference.verdicts import METHODS, adjust
 from mpc_lab.pairing.measure import choose_thresholds, covariances, measure, measure_cross
-from mpc_lab.pairing.thresholds import Quantile, default_grid
+from mpc_lab.pairing.terms import Quantile, default_grid
 from mpc_lab.results.assemble import judge
 from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline

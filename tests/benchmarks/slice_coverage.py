@@ -20,8 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from mpc_lab.inference.multiplicity import adjust
 from mpc_lab.inference.slices import by_position, by_segment, pair_table
+from mpc_lab.inference.verdicts import adjust
 from repeating import AT_LEAST_93, AT_MOST_5, bounded, options, repeat, show
 from simulated import LEVEL, shared_catalogue
 

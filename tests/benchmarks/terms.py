@@ -18,10 +18,9 @@ from scipy.stats import norm
 
 import mpc_lab as mpc
 from mpc_lab.engines.memory import MemorySource
-from mpc_lab.inference.multiplicity import adjust
+from mpc_lab.inference.verdicts import adjust
 from mpc_lab.pairing.measure import choose_thresholds, measure
-from mpc_lab.pairing.terms import Terms
-from mpc_lab.pairing.thresholds import Quantile
+from mpc_lab.pairing.terms import Quantile, Terms
 from mpc_lab.ranking import cap_outcomes
 from mpc_lab.results.assemble import infer
 from mpc_lab.scoring import Baseline

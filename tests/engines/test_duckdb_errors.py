@@ -9,7 +9,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, random_log
-from mpc_lab.engines import limits, opening
+from mpc_lab.engines import limits, memory
 from mpc_lab.engines.duckdb import DuckLog
 from mpc_lab.engines.duckdb.chunks import Spool
 
@@ -140,7 +140,7 @@ def test_files_too_large_for_memory_are_walked(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     random_log(1).to_csv(path, index=False)
     monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
-    monkeypatch.setattr(opening, "as_limits", lambda memory: limits.Limits(0))
+    monkeypatch.setattr(memory, "as_limits", lambda memory: limits.Limits(0))
     monkeypatch.setattr(DuckLog, "__init__", stop)
     with pytest.raises(KeyboardInterrupt):
         mpc.audit(path, **COLUMNS, group=BOOLEANS)
@@ -256,8 +256,8 @@ def long_csv():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("7\n", "line 60,002 must have 14 cells, .* got 1, separated by commas"),
-        (f"7{',' * 14}\n", "line 60,002 must have 14 cells, .* got 15"),
+        ("7\n", "line 60,002 must have 16 cells, .* got 1, separated by commas"),
+        (f"7{',' * 16}\n", "line 60,002 must have 16 cells, .* got 17"),
         ('"1,2\n', "the quote that opens in the row of line 60,002 is never closed"),
     ],
 )

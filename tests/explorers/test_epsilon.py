@@ -9,7 +9,7 @@ import traitlets
 import mpc_lab as mpc
 from helpers.explorer_audits import bare_audit, example_audit, small_audit
 from mpc_lab.explorers import EpsilonExplorer
-from mpc_lab.inference.power import mde
+from mpc_lab.inference.verdicts import mde
 
 audit = pytest.fixture(scope="module")(example_audit)
 

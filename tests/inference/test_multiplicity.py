@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests
 from helpers.strategies import calmly
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import critical, two_sided_p
-from mpc_lab.inference.multiplicity import METHODS, adjust, benjamini_hochberg, holm
+from mpc_lab.inference.verdicts import METHODS, adjust, benjamini_hochberg, holm
 
 MANY = 200
 

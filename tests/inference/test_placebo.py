@@ -6,8 +6,8 @@ import pytest
 import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
+from mpc_lab.inference.balance import item_labels, item_strata, placebo, shuffle_strata
 from mpc_lab.inference.clustered import estimate_listed, pair_codes
-from mpc_lab.inference.placebo import item_labels, item_strata, placebo, shuffle_strata
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import list_pairs
 from placebo import DESIGNS, own_p
@@ -79,7 +79,7 @@ def test_an_item_keeps_its_label_in_every_query(catalogue, monkeypatch):
         drawn.append(shuffle_strata(stratum, label, rng))
         return drawn[-1]
 
-    monkeypatch.setattr("mpc_lab.inference.placebo.shuffle_strata", seen)
+    monkeypatch.setattr("mpc_lab.inference.balance.shuffle_strata", seen)
     found = placebo(log, member, query, epsilon=0.05, item=log.item, permutations=3)
     assert found.by == "item"
     assert [one.sum() for one in drawn] == [item_labels(log.item, member).sum()] * 3
@@ -113,7 +113,7 @@ def test_what_placebos_centre_on_is_their_mean_over_all_labels():
     often[log.item] = item[log.row] < 3
     label = item_labels(log.item, member)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mpc_lab.inference.placebo.item_strata", lambda *_: often)
+        patch.setattr("mpc_lab.inference.balance.item_strata", lambda *_: often)
         found = placebo(log, member, code, epsilon=0.25, item=log.item, permutations=1)
     sums, pairs = 0.0, 0
     for one, other in itertools.product(range(3), range(3)):

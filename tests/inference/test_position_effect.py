@@ -13,8 +13,7 @@ from statsmodels.stats.multitest import multipletests
 import mpc_lab as mpc
 from helpers import oracle
 from helpers.strategies import STEP, boolean_ranking, calmly, logs, ranking_of
-from mpc_lab.inference.position_effect import gamma_flip, position_sensitivity
-from mpc_lab.inference.slices import pair_table
+from mpc_lab.inference.slices import gamma_flip, pair_table, position_sensitivity
 
 EPSILON = 4 * STEP
 

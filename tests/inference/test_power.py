@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.power import (
+from mpc_lab.inference.verdicts import (
     floor_variance,
     mde,
     queries_needed,

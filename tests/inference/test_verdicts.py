@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.multiplicity import adjust
-from mpc_lab.inference.verdicts import Interval, bracket, bracket_p, gate, outside, verdicts
+from mpc_lab.inference.verdicts import Interval, adjust, bracket, bracket_p, gate, outside, verdicts
 
 NAN = float("nan")
 

@@ -7,7 +7,7 @@ from mpc_lab.engines.memory import MemoryWalk
 from mpc_lab.pairing import selection
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import list_pairs
-from mpc_lab.pairing.thresholds import default_grid, parse_threshold
+from mpc_lab.pairing.terms import default_grid, parse_threshold
 
 
 def sorted_gaps(ranking, group):

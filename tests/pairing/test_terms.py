@@ -12,8 +12,7 @@ import mpc_lab as mpc
 from helpers import oracle, terms_oracle
 from helpers.terms_oracle import draw_log, frame_of
 from mpc_lab.pairing import heavy
-from mpc_lab.pairing.compared import percentiles, spread_of_queries
-from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.log import percentiles, sort_rows, spread_of_queries
 
 MODES = ["matched", "mirrored", "adjacent"]
 TERMS = {

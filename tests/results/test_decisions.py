@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import mpc_lab as mpc
-from mpc_lab.inference.power import mde
+from mpc_lab.inference.verdicts import mde
 from mpc_lab.results.gate import decide
 from simulated import shared_catalogue
 

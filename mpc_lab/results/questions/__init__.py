@@ -240,7 +240,7 @@ class Questions(BoostQuestions, PlaceQuestions):
         permuted among the rows of each query. Pairs are taken in both orders together, because in
         one order alone a group without meaning does not centre on 0. The group itself is ranked
         among its placebos by the size of t with the audit's own variance
-        (`mpc_lab.inference.placebo` says when that is exact).
+        (`mpc_lab.inference.balance` says when that is exact).
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ def _placebo(
     permutations: int,
     done: Callable[[], None] | None,
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
-    from mpc_lab.inference.placebo import placebo
+    from mpc_lab.inference.balance import placebo
 
     found = placebo(
         cell.log,

@@ -10,14 +10,20 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.pairing.clusters import ItemSums
-from mpc_lab.pairing.compared import compare_group
 from mpc_lab.pairing.items import sum_items
-from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.log import Log, PlainWalk, compare_group
 from mpc_lab.pairing.measure import choose_thresholds, measure
 from mpc_lab.pairing.pairs import count_matched
-from mpc_lab.pairing.terms import CLOSENESS, PERCENTILE, SCORE, terms_of
-from mpc_lab.pairing.thresholds import Quantile, Smallest, parse_threshold, round_up
-from mpc_lab.pairing.walk import PlainWalk
+from mpc_lab.pairing.terms import (
+    CLOSENESS,
+    PERCENTILE,
+    SCORE,
+    Quantile,
+    Smallest,
+    parse_threshold,
+    round_up,
+    terms_of,
+)
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
@@ -60,7 +66,7 @@ class _OneGroup:
 
 def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
     """Estimate the gap on every scale; see :meth:`mpc_lab.Audit.closeness`."""
-    from mpc_lab.inference.multiplicity import adjust
+    from mpc_lab.inference.verdicts import adjust
 
     refuse_rank_only(audit, "closeness")
     ranking = need_rows(audit, "closeness")

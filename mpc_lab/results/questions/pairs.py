@@ -298,7 +298,7 @@ class CellRows:
 
 def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str) -> CellRows:
     """Sort the rows behind a group under a rule, once the cells are known to exist."""
-    from mpc_lab.pairing.compared import compare_group
+    from mpc_lab.pairing.log import compare_group
 
     ranking = need_rows(audit, method)
     scores = None

@@ -9,7 +9,7 @@ import xarray as xr
 
 from mpc_lab.errors import check_number
 from mpc_lab.inference.estimates import owner_variance
-from mpc_lab.inference.power import floor_variance, mde, queries_needed
+from mpc_lab.inference.verdicts import floor_variance, mde, queries_needed
 from mpc_lab.results.assemble import (
     count_sides,
     family_size,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, check_flag
 from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
-from mpc_lab.pairing.terms import SIGN, terms_of
-from mpc_lab.pairing.thresholds import parse_threshold
+from mpc_lab.pairing.terms import SIGN, parse_threshold, terms_of
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.assemble import headline_moments, mode_rows
 from mpc_lab.results.base import AuditBase, refuse_terms, rule_scores, settings
@@ -86,7 +85,7 @@ def _refuse_weights(audit: AuditBase) -> None:
 
 def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str, Any]]:
     """Return the cells by bets on bounded outcomes, and what they rest on."""
-    from mpc_lab.inference.betting import find_bounds
+    from mpc_lab.results.plan import find_bounds
 
     _fixed_threshold(audit)
     _refuse_weights(audit)
@@ -133,7 +132,7 @@ def _from_rows(
     """Bet on one query after the other."""
     from mpc_lab.inference.betting import betting_sequence
     from mpc_lab.pairing.capped import capped_by_unit
-    from mpc_lab.pairing.compared import compare_group
+    from mpc_lab.pairing.log import compare_group
 
     epsilon, seed = _fixed_threshold(audit), int(settings(audit).get("seed", 0))
     modes, order = headline_moments(audit)[0].modes, _order(ranking)

@@ -24,8 +24,7 @@ from mpc_lab.results.schema import text
 from mpc_lab.vocabulary import verdict_modes
 
 if TYPE_CHECKING:
-    from mpc_lab.inference.position_effect import Sensitivity
-    from mpc_lab.inference.slices import ByPosition
+    from mpc_lab.inference.slices import ByPosition, Sensitivity
 
 _ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
 _NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
@@ -77,7 +76,7 @@ def _attrs(numbers: Mapping[str, Any], cluster: str, level: float) -> dict[str, 
 
 def _holm(numbers: Mapping[str, Any], level: float) -> dict[str, Any]:
     """Adjust the cells of all groups together, whatever the audit does with its headline."""
-    from mpc_lab.inference.multiplicity import adjust
+    from mpc_lab.inference.verdicts import adjust
 
     names = ("p_value", "estimate", "std_error", "dof")
     made = adjust(*(numbers[name].ravel() for name in names), method="holm", level=level)
@@ -95,7 +94,7 @@ def by_position(
 ) -> xr.Dataset:
     """Return the gap by position; see :meth:`mpc_lab.Audit.by_position`."""
     from mpc_lab.inference import slices
-    from mpc_lab.inference.position_effect import gamma_flip, position_sensitivity
+    from mpc_lab.inference.slices import gamma_flip, position_sensitivity
     from mpc_lab.objective.ndcg import position_weights
 
     need_one_side("by_position", pairing_mode)
