@@ -4,8 +4,9 @@ Lists have lognormal lengths and a gap of their own that goes with the length, s
 queries and the root between them have different truths. Scores have nothing to do with outcomes,
 and each item is in the group by the toss of a coin: given its length the expected gap of a list is
 known, and the truth is the mean over a large drawn population. In a second design one list has
-about a third of all pairs. In the third, long lists of a full log are sampled with a smaller
-probability, and weights must give what the full log has.
+more than half of all pairs, so that most logs are not estimable under ``pairs``. In the third, long
+lists of a full log are sampled with a smaller probability, and weights must give what the full log
+has.
 
     python tests/benchmarks/estimands.py --repetitions 1000 --jobs 2
 """
