@@ -52,15 +52,20 @@ def heavy_shares(source: Source, rule: Rule, own: Moments) -> Floats:
     scale = np.ones(pairs.shape)
     if own.weights is not None:
         scale = own.weights.scale(own.pairs.astype(np.float64))[at, :, 0]
-    for groups, walk in source.walks(rule):
+
+    def weigh(groups: Ints, walk: Walk) -> tuple[Ints, Floats]:
+        parts = []
         for start in range(0, len(groups), 64):
             here = groups[start : start + 64]
             layout = Layout(modes, start // 64, own.edges[here], own.center[here])
-            largest = _largest(walk, layout, np.ascontiguousarray(apart[:, here]))
-            # Squares that are rounding errors of equal sums are no query of their own.
-            known = total[:, here] > 1e-12 * uu[:, here]
-            share = scale[:, here] ** 2 * largest / np.where(known, total[:, here], 1.0)
-            found[np.ix_(at, here)] = np.where(known, np.minimum(share, 1.0), np.nan)
+            parts.append(_largest(walk, layout, np.ascontiguousarray(apart[:, here])))
+        return groups, np.concatenate(parts, axis=1)
+
+    for here, largest in source.each_walk(rule, weigh, "weighing queries"):
+        # Squares that are rounding errors of equal sums are no query of their own.
+        known = total[:, here] > 1e-12 * uu[:, here]
+        share = scale[:, here] ** 2 * largest / np.where(known, total[:, here], 1.0)
+        found[np.ix_(at, here)] = np.where(known, np.minimum(share, 1.0), np.nan)
     return found
 
 
