@@ -19,7 +19,6 @@ from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
 from mpc_lab.inference.verdicts import mde
 from mpc_lab.pairing.capped import CAPPED_SUMS, capped_totals, count_outside
-from mpc_lab.pairing.heavy import heavy_shares
 from mpc_lab.pairing.kernels import announced_compilation
 from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
@@ -30,11 +29,12 @@ from mpc_lab.pairing.measure import (
     has_ties,
     insert_thresholds,
     measure,
-    measure_cross,
     measure_items,
+    weigh_curve,
+    weigh_headline,
 )
 from mpc_lab.pairing.measure_sides import TwoSides, compare_on_curve, compare_sides
-from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.moments import Moments, UnitWeights
 from mpc_lab.pairing.terms import (
     PAIRS,
     PERCENTILE,
@@ -53,7 +53,7 @@ from mpc_lab.results.plan import Plan, check_bounds, find_bounds, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
 from mpc_lab.results.sides import infer
 from mpc_lab.scoring import Baseline, Column, Custom, Rule
-from mpc_lab.vocabulary import ITEM, MATCHED, VARIANCES, Flags, Floats, Ints
+from mpc_lab.vocabulary import CR3, ITEM, MATCHED, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,6 +87,7 @@ def audit(
     contrast: str = "difference",
     outcome_cap: float | None = None,
     estimand: str = "pairs",
+    correction: str = CR3,
     progress: bool | None = None,
     memory: str | int | None = None,
     spill: str | os.PathLike[str] | None = None,
@@ -178,6 +179,11 @@ def audit(
         that its pairs count 1/P. ``root``: they count 1/√P, between the two: less noise than
         ``pairs`` where a few long lists have most of them. A ``weight`` of the query multiplies
         each of these.
+    correction : {"cr3", "plain"}
+        How standard errors allow for few or unequal clusters. ``"cr3"`` divides the sum of each
+        query, and of each item, by 1 less its share of the pairs, because a query that holds many
+        pairs pulls the mean towards itself. ``"plain"`` multiplies by Q/(Q − 1), or by G/(G − 1),
+        as version 0.1 did.
     progress : bool, optional
         Whether to show a progress bar; by default in a terminal or notebook when the work is long.
     memory : str or int, optional
@@ -235,6 +241,7 @@ def audit(
             against=against,
             outcome_cap=outcome_cap,
             estimand=estimand,
+            correction=correction,
         )
         log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
         _check_rows_stay(plan, log)
@@ -292,7 +299,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         moving = covariances(source, rules, plan.swept_modes, epsilon, own)
         together = [correlation(of_mode) for of_mode in moving]
     capped = _capped_sums(plan, log, source, epsilon)
-    heavy = [heavy_shares(source, *cells) for cells in zip(rules, own, strict=True)]
+    own, weights = _weigh(plan, source, own, sides)
     flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
@@ -301,7 +308,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             epsilon,
             wanted,
             correlations=together,
-            heavy_share=np.stack(heavy),
+            weights=weights,
             underpowered=np.stack(flags) if flags else None,
             sides=sides,
         ),
@@ -393,6 +400,21 @@ def _left_out(log: OpenLog, sides: list[TwoSides]) -> dict[str, int | float | st
     return {"n_left_out_of_sides": len(named), "left_out_of_sides": json.dumps(named)}
 
 
+def _weigh(
+    plan: Plan, source: Source, own: list[Moments], sides: list[TwoSides]
+) -> tuple[list[Moments], list[UnitWeights]]:
+    """Find what single queries weigh under each rule; sides by place know it already."""
+    every, weights = [], []
+    for k, (rule, part) in enumerate(zip(plan.scoring_rules, own, strict=True)):
+        moments, found = weigh_headline(source, rule, part)
+        if sides:
+            both = zip(found, sides[k].weights, strict=True)
+            found = UnitWeights(*(np.where(np.isnan(one), two, one) for one, two in both))
+        every.append(moments)
+        weights.append(found)
+    return every, weights
+
+
 def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:
     """Read the rows of a log that was walked, with the columns that its rules name."""
     extra = [rule.name for rule in plan.scoring_rules if isinstance(rule, Column)]
@@ -400,7 +422,7 @@ def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:
 
 
 class _Later:
-    """What is made when it is first asked for: sums over items on the whole grid, and its band.
+    """What is made when it is first asked for: what a second sweep finds on the whole grid.
 
     The grid reaches far beyond the headline's thresholds, and most of its pairs lie there. A log
     that did not stay in memory is read again for both at once.
@@ -416,7 +438,7 @@ class _Later:
     ) -> None:
         self._plan, self._log, self._swept = plan, log, moments
         self._grid, self._in_edges = grid, in_edges
-        self._moments: list[Moments] | None = None if _items(plan) else moments
+        self._moments: list[Moments] | None = None
         self._cross: dict[int, Any] = {}
         self._parts: dict[tuple[str, str], xr.Dataset] = {}
 
@@ -455,35 +477,27 @@ class _Later:
 
     @property
     def moments(self) -> list[Moments]:
-        """The sums on the whole grid, with those over items where they are wanted."""
+        """The sums on the whole grid, with what CR3 needs, and over items where it is wanted."""
         if self._moments is None:
-            with self._log.source(self._plan, None) as source:
-                self._sum_items(source)
+            self._sweep_again()
         return self._moments or []
 
     def cross(self, rule: int) -> Any:
         """Return how the thresholds of a rule move together."""
-        if rule not in self._cross:
-            with self._log.source(self._plan, None) as source:
-                self._sweep_cross(source, rule)
+        if self._moments is None:
+            self._sweep_again()
         return self._cross[rule]
 
-    def _sum_items(self, source: Source) -> None:
-        cells = zip(self._plan.scoring_rules, self._swept, strict=True)
-        self._moments = [measure_items(source, rule, part) for rule, part in cells]
-        if self._log.ranking is None:
-            for rule in range(len(self._swept)):
-                self._sweep_cross(source, rule)
-
-    def _sweep_cross(self, source: Source, rule: int) -> None:
-        again = [rule] if self._log.ranking is not None else range(len(self._swept))
-        for number in again:
-            self._cross[number] = measure_cross(
-                source,
-                self._plan.scoring_rules[number],
-                self._swept[number].edges,
-                modes=self._plan.swept_modes,
-            )
+    def _sweep_again(self) -> None:
+        found = []
+        with self._log.source(self._plan, None) as source:
+            for number, rule in enumerate(self._plan.scoring_rules):
+                moments = self._swept[number]
+                if _items(self._plan):
+                    moments = measure_items(source, rule, moments)
+                moments, self._cross[number] = weigh_curve(source, rule, moments)
+                found.append(moments)
+        self._moments = found
 
 
 def _with_bootstrap(plan: Plan, made: Audit) -> Audit:
@@ -521,7 +535,9 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags
     wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
     edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
     moments = measure(source, rule, edges, modes=(MATCHED,), items=_items(plan))
-    found = infer(moments, cluster=plan.cluster, level=plan.level)
+    if plan.correction == CR3:
+        moments, _ = weigh_headline(source, rule, moments)
+    found = infer(moments, **plan.inference)
     std_error, dof = found.std_error[0], found.dof[0]
     smallest = mde(std_error, dof, level=plan.level, power=plan.threshold.power)
     enough = smallest <= plan.threshold.effect

@@ -253,6 +253,12 @@ QUERY_SUMS = ("naive", "query")
 ITEM_SUMS = ("item", "dyad", "item_query", "dyad_query")
 # Whom the pairs of an item are summed by: the item, or its producer. Either makes `ITEM_SUMS`.
 ITEM, PRODUCER = "item", "producer"
+# Those in which a cluster's sum is divided by 1 less its share of the pairs, before it is squared.
+WEIGHED_SUMS = ("query", "item")
+CR3, PLAIN = "cr3", "plain"
+CORRECTIONS = (CR3, PLAIN)
+# The name of the query variance with that correction, beside the plain ones.
+QUERY_CR3 = "query_cr3"
 _GREY = "#7a7a7a"
 
 
@@ -277,8 +283,8 @@ class Variance:
         By whom items must be summed for it; "" where either will do.
     public : bool
         Whether ``cluster=`` and ``std_error_by`` know it.
-    correction : str
-        The correction in words, for the attributes of an audit.
+    correction, cr3 : str
+        The plain correction in words, and that for heavy clusters, for the attributes of an audit.
     clustered : str
         How pairs are clustered, as a summary says it.
     label, colour, shape : str
@@ -293,6 +299,7 @@ class Variance:
     owner: str = ""
     public: bool = True
     correction: str = ""
+    cr3: str = ""
     clustered: str = ""
     label: str = ""
     colour: str = _GREY
@@ -315,7 +322,17 @@ class Variance:
         """Return how pairs are clustered, in words, where items are summed by `owner`."""
         return of_owner(self.clustered, owner) if not self.owner else self.clustered
 
+    @property
+    def is_weighed(self) -> bool:
+        """Whether clusters that hold many pairs are corrected for in it."""
+        return any(name in WEIGHED_SUMS for name in self.terms)
 
+    def describe_correction(self, correction: str) -> str:
+        """Return a correction in words."""
+        return self.cr3 if correction == CR3 and self.is_weighed else self.correction
+
+
+_CR3 = "CR3, the sum of each cluster divided by 1 less its share of the pairs"
 VARIANCES: dict[str, Variance] = {
     variance.name: variance
     for variance in (
@@ -336,6 +353,8 @@ VARIANCES: dict[str, Variance] = {
             factor="plain",
             correction="Q/(Q - 1), Q queries or units with a pair; t with G - 1 degrees of "
             "freedom, G effective queries or units",
+            cr3=f"{_CR3}, times (Q - 1)/Q, Q queries or units with a pair; t with G - 1 degrees of "
+            "freedom, G effective queries or units",
             clustered="by query (cluster 'query')",
             label="by query",
             colour="#009e73",
@@ -346,6 +365,7 @@ VARIANCES: dict[str, Variance] = {
             clusters="items",
             owner=ITEM,
             correction="G/(G - 1), G effective items; t with G - 1 degrees of freedom",
+            cr3=f"{_CR3}; t with G - 1 degrees of freedom, G effective items",
             clustered="by item (cluster 'item')",
             label="by item",
             colour="#c0699b",
@@ -357,6 +377,7 @@ VARIANCES: dict[str, Variance] = {
             clusters="items",
             owner=PRODUCER,
             correction="G/(G - 1), G effective producers; t with G - 1 degrees of freedom",
+            cr3=f"{_CR3}; t with G - 1 degrees of freedom, G effective producers",
             clustered="by producer (cluster 'producer')",
             label="by producer",
             colour="#5b6fc4",
@@ -370,6 +391,8 @@ VARIANCES: dict[str, Variance] = {
             at_least=("query", "item"),
             correction="the largest of the union, query and item variance times G/(G - 1), G the "
             "fewest effective queries or items; t with G - 1 degrees of freedom",
+            cr3=f"{_CR3}, the largest of the union, query and item variance; t with G - 1 degrees "
+            "of freedom, G the fewest effective queries or items",
             clustered="by query and by item (cluster 'union')",
             label="by query and item",
             colour="#a08a00",
@@ -391,8 +414,13 @@ def of_owner(words: str, owner: str) -> str:
 
 
 def public_variances() -> tuple[str, ...]:
-    """Return the names that ``cluster=`` and ``std_error_by`` know, in their order."""
+    """Return the names that ``cluster=`` knows, in their order."""
     return tuple(name for name, variance in VARIANCES.items() if variance.public)
+
+
+def listed_variances() -> tuple[str, ...]:
+    """Return the names that ``std_error_by`` knows, in their order."""
+    return (*public_variances(), QUERY_CR3)
 
 
 # ---- verdicts: what is concluded of a group

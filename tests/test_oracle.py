@@ -99,7 +99,7 @@ def test_query_variance_is_that_of_statsmodels(mode):
     d = np.array([log.outcome[i] - log.outcome[j] for i, j in kept])
     clusters = {"groups": np.array([log.query[i] for i, _ in kept])}
     fit = sm.OLS(d, np.ones_like(d)).fit(cov_type="cluster", cov_kwds=clusters)
-    ours = oracle.cell(oracle.sums(log, kept), "query")
+    ours = oracle.cell(oracle.sums(log, kept), "query", correction="plain")
     assert ours.estimate == pytest.approx(fit.params[0], abs=1e-12)
     assert ours.std_error == pytest.approx(fit.bse[0], rel=1e-12)
 

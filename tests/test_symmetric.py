@@ -96,25 +96,51 @@ def test_without_ties_it_is_the_mean_of_matched_and_mirrored():
     np.testing.assert_allclose(ours, (matched + mirrored) / 2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("correction", ["cr3", "plain"])
 @pytest.mark.parametrize("cluster", ["naive", "query", "item", "union"])
-def test_the_interval_is_that_of_t_with_the_effective_clusters(cluster):
-    ranking = small_ranking()
-    audit = mpc.audit(
-        ranking, pairing_modes=["symmetric"], threshold=0.01, cluster=cluster, progress=False
-    )
+@pytest.mark.parametrize("placed", [False, True])
+def test_the_interval_is_that_of_t_with_the_effective_clusters(cluster, correction, placed):
+    places = np.tile(np.arange(12, 0, -1), 40)
+    ranking = small_ranking(**({"position": places} if placed else {}))
+    how = {"cluster": cluster, "correction": correction, "pairing_modes": ["symmetric"]}
+    audit = mpc.audit(ranking, threshold=0.01, progress=False, **how)
     log = log_of(ranking)
     cells = audit.headline.isel(scoring_rule=0, pairing_mode=0)
     for group in ranking.groups:
         wanted = sides_oracle.sums(log, group, 0.01)
         raw, n = wanted.raw(log), len({log.query[i] for i, _ in wanted.pairs})
         g = len(wanted.pairs) if cluster == "naive" else wanted.effective(log, cluster)
+        if correction == "cr3":
+            raw |= wanted.cr3(log)
         largest = max(raw["union"], raw["query"], raw["item"])
-        used = {"naive": raw["naive"], "query": raw["query"] * n / (n - 1)}
-        used |= {"item": raw["item"] * g / (g - 1), "union": largest * g / (g - 1)}
+        factor, of_queries = (1, (n - 1) / n) if correction == "cr3" else (g / (g - 1), n / (n - 1))
+        used = {"naive": raw["naive"], "query": raw["query"] * of_queries}
+        used |= {"item": raw["item"] * factor, "union": largest * factor}
         cell = cells.sel(group=group)
         assert close(float(cell.std_error), math.sqrt(used[cluster]))
         assert close(float(cell.dof), g - 1)
         assert cell.verdict.item() in ("undervalued", "overvalued", "inconclusive")
+
+
+@few
+@given(logs(positions=False), st.sampled_from([STEP, 7 * STEP]))
+def test_a_heavy_query_counts_by_what_the_estimate_is_without_it(log, epsilon):
+    audit = audit_of(log, epsilon, cluster="query")
+    found = audit.headline.std_error_by.sel(pairing_mode="symmetric", variance="query_cr3")
+    for group in log.names:
+        wanted = sides_oracle.sums(log, group, epsilon)
+        shown = found.sel(group=group).item()
+        if wanted is None or math.isnan(shown):
+            continue
+        clusters = {log.cluster[i] for i, _ in wanted.pairs}
+        changes = []
+        for label in clusters:
+            rows = [row for row, own in enumerate(log.cluster) if own != label]
+            named = {name: values for name, values in vars(log).items() if values is not None}
+            rest = type(log)(**{name: [values[r] for r in rows] for name, values in named.items()})
+            changes.append(wanted.estimate - sides_oracle.sums(rest, group, epsilon).estimate)
+        n = len(clusters)
+        assert close(shown**2, sum(change**2 for change in changes) * (n - 1) / n)
 
 
 def log_of(ranking, scores=None):
@@ -282,8 +308,7 @@ def test_the_place_effect_is_half_the_jump_of_two_lines(positions, data):
             continue
         assert close(shown[0], wanted.estimate, 1e-8)
         assert (shown == shown[0]).all()
-        raw, g = wanted.raw(log), wanted.effective(log, "union")
-        used = max(raw["union"], raw["query"], raw["item"]) * g / (g - 1)
+        g, used = wanted.effective(log, "union"), max(wanted.cr3(log).values())
         half = float(cells.place_effect_high.sel(group=group)[0]) - shown[0]
         from scipy import stats
 

@@ -17,7 +17,7 @@ from typing import Any
 import shtab
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.vocabulary import MODES, ROLES, default_modes, public_variances
+from mpc_lab.vocabulary import CORRECTIONS, MODES, ROLES, default_modes, public_variances
 
 FILE = {"csv", "json", "card", "report", "save", "config"}
 
@@ -198,6 +198,14 @@ OPTIONS = (
     ),
     Option("outcome_cap", "number", COMPARED, "outcomes above it are set to it (no cap)", "NUMBER"),
     Option("cluster", "text", INFERENCE, "what may make pairs alike (auto)", "", _CLUSTERS),
+    Option(
+        "correction",
+        "text",
+        INFERENCE,
+        "how few or unequal clusters are allowed for (cr3)",
+        "",
+        CORRECTIONS,
+    ),
     Option("level", "number", INFERENCE, "confidence level (0.95)", "NUMBER"),
     Option(
         "adjust", "text", INFERENCE, "correction for looking at several groups (holm)", "", _ADJUST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
@@ -15,11 +15,13 @@ from mpc_lab.pairing.moments import ABOVE, BELOW, Moments, Sides
 from mpc_lab.vocabulary import (
     ITEM,
     PRODUCER,
+    QUERY_CR3,
     VARIANCES,
     Flags,
     Floats,
     Ints,
     Texts,
+    Variance,
     public_variances,
 )
 
@@ -68,7 +70,11 @@ class ClusterSums(Protocol):
 
 
 def raw_variances(
-    pairs: Ints, center: Floats, by: Mapping[str, ClusterSums], owner: str = ITEM
+    pairs: Ints,
+    center: Floats,
+    by: Mapping[str, ClusterSums],
+    owner: str = ITEM,
+    cr3: Mapping[str, Floats] | None = None,
 ) -> dict[str, Floats]:
     """Return the raw variances of the mean gap θ = center + Σ(d − center)/P.
 
@@ -96,6 +102,9 @@ def raw_variances(
         "dyad_query" takes the place of Σ u_p² in `both`.
     owner : {"item", "producer"}
         Who the items of these sums are; over producers, "producer" takes the place of "item".
+    cr3 : mapping of str to array, optional
+        What takes the place of Σ S² over "query" and "item" clusters, where heavy ones are
+        corrected for.
 
     Returns
     -------
@@ -110,7 +119,7 @@ def raw_variances(
     delta = by["naive"].cu / count
     if "item" in by:
         by = {"dyad_query": by["naive"], **by}
-    sums = {name: by[name].at(delta) for name in by}
+    sums = {name: by[name].at(delta) for name in by} | dict(cr3 or {})
     slack = {name: _slack(by, name, delta, count, center + delta) for name in by}
     return {
         variance.name: _combine(variance.terms, sums, slack) / count**2
@@ -159,6 +168,7 @@ _TIE = 1e-12
 # With two effective clusters t has one degree of freedom, and intervals of ±400 times the range of
 # the outcome have been seen.
 FEWEST_CLUSTERS = 3
+IN_EVERY_PAIR = "one cluster is in every pair"
 TOO_FEW_CLUSTERS = f"effective clusters below {FEWEST_CLUSTERS}"
 TOO_FEW_PRODUCERS = f"effective producers below {FEWEST_CLUSTERS}"
 
@@ -178,10 +188,11 @@ class Estimates:
     estimable : array of bool
     reason : array of str
         Why a cell is not estimable: "no pairs", "effective clusters below 3", "effective producers
-        below 3", "variance is 0", "variance is not positive"; otherwise "".
+        below 3", "variance is 0", "variance is not positive", "one cluster is in every pair";
+        otherwise "".
     std_error_by : dict
-        Standard error that each of naive, query, item, producer, union would have given; of item
-        and producer, the one that was summed over.
+        Standard error that each of naive, query, item, producer, union would have given with the
+        plain correction, of item and producer the one that was summed over; and query with CR3.
     variance_from : array of str
         The variance that was used: under ``cluster="union"`` the largest of union, query and
         item (or producer), otherwise the cluster itself; "" where the cell is not estimable.
@@ -232,6 +243,8 @@ def estimate(
     shared_items: Flags | bool = True,
     most_effective: Mapping[str, Floats] | None = None,
     owner: str = ITEM,
+    cr3: Mapping[str, Floats] | None = None,
+    corrected: bool = False,
 ) -> Estimates:
     r"""Estimate the mean gap of every cell from sums over clusters.
 
@@ -239,10 +252,14 @@ def estimate(
     raw variances of `raw_variances`, Q the plain number of query clusters with a pair and G the
     effective number of clusters, :math:`G = (\sum c_k)^2 / \sum c_k^2`, the variance used is::
 
-        naive   V_naive                                 (no correction)
-        query   V_query · Q/(Q − 1)                     (as statsmodels)
-        item    V_item · G/(G − 1)
-        union   max(V_union, V_query, V_item) · G/(G − 1)
+                plain                                      CR3
+        naive   V_naive                                    V_naive
+        query   V_query · Q/(Q − 1)  (as statsmodels)      V_query · (Q − 1)/Q
+        item    V_item · G/(G − 1)                         V_item
+        union   max(V_union, V_query, V_item) · G/(G − 1)  max(V_union, V_query, V_item)
+
+    Under CR3 the sum of each query, and of each item, is divided by 1 less its share of the pairs
+    before it is squared; dyads and what lies inside queries stay as they are.
 
     The interval is that of t with G − 1 degrees of freedom, G effective also for query and P
     for naive. Under union, G is the smallest of the query and the item count; the item count
@@ -271,6 +288,10 @@ def estimate(
         parts: see `mpc_lab.inference.estimates`.
     owner : {"item", "producer"}
         Who the items of the sums over items are.
+    cr3 : mapping of str to array, optional
+        Σ S² over "query" and "item" clusters after that division.
+    corrected : bool
+        Whether CR3 is used, rather than the plain correction.
 
     Returns
     -------
@@ -293,10 +314,15 @@ def estimate(
     center = np.broadcast_to(np.asarray(center, dtype=np.float64), pairs.shape)
     _check(cluster, by, item_effective, owner)
     raw = raw_variances(pairs, center, by, owner)
-    families = _families(
-        pairs, by, raw, clusters, item_effective, shared_items, most_effective or {}, owner
-    )
+    effective = _effective(pairs, by, item_effective, shared_items, most_effective or {})
+    families = _families(raw, effective, clusters, owner, _plain)
+    std_errors = _std_errors(families, pairs)
     used = families[cluster]
+    if cr3:
+        raw_weighed = raw_variances(pairs, center, by, owner, cr3)
+        weighed = _families(raw_weighed, effective, clusters, owner, _weighed)
+        std_errors[QUERY_CR3] = weighed["query"].std_error
+        used = weighed[cluster] if corrected else used
     estimable = used.estimable
     count = np.where(pairs > 0, pairs, np.nan)
     theta = np.asarray(center + by["naive"].cu / count)
@@ -311,7 +337,7 @@ def estimate(
         n_effective=used.effective,
         estimable=estimable,
         reason=_reasons(pairs, used, families["query"], cluster, owner),
-        std_error_by=_std_errors(families, pairs),
+        std_error_by=std_errors,
         variance_from=np.where(estimable, used.source, ""),
         variance_by=raw,
     )
@@ -381,16 +407,14 @@ def _check(
         )
 
 
-def _families(
+def _effective(
     pairs: Ints,
     by: Mapping[str, ClusterSums],
-    raw: Mapping[str, Floats],
-    clusters: Ints,
     item_effective: Floats | None,
     shared_items: Flags | bool,
     most_effective: Mapping[str, Floats],
-    owner: str,
-) -> dict[str, _Family]:
+) -> dict[str, Floats]:
+    """Return the effective number of clusters of each kind."""
     queries = effective_clusters(pairs, by["query"].cc)
     effective = {"pairs": np.where(pairs > 0, pairs, np.nan), "queries": queries}
     if item_effective is not None:
@@ -400,14 +424,23 @@ def _families(
     for name, limit in most_effective.items():
         if name in effective:
             effective[name] = np.minimum(effective[name], limit)
+    return effective
+
+
+def _families(
+    raw: Mapping[str, Floats],
+    effective: Mapping[str, Floats],
+    clusters: Ints,
+    owner: str,
+    correct: Callable[[Variance, Floats, Floats, Ints], Floats],
+) -> dict[str, _Family]:
     families = {}
     for name in public_variances():
         record = VARIANCES[name]
         if name in raw and record.clusters in effective:
             largest, source = _largest(raw, (name, *record.floors(owner)))
             groups = effective[record.clusters]
-            corrected = _correct(largest, record.factor, groups, clusters)
-            families[name] = _Family(corrected, groups, source)
+            families[name] = _Family(correct(record, largest, groups, clusters), groups, source)
     return families
 
 
@@ -421,11 +454,21 @@ def _largest(raw: Mapping[str, Floats], names: Sequence[str]) -> tuple[Floats, T
     return largest, source
 
 
-def _correct(variance: Floats, factor: str, effective: Floats, plain: Ints) -> Floats:
-    if factor == "none":
+def _weighed(record: Variance, variance: Floats, effective: Floats, plain: Ints) -> Floats:
+    """Return a variance in which heavy clusters are corrected for."""
+    if not record.is_weighed:
+        return _plain(record, variance, effective, plain)
+    if record.factor != "plain":
+        return variance
+    groups = np.where(enough_clusters(effective), plain, np.nan)
+    return np.asarray(variance * (groups - 1) / groups)
+
+
+def _plain(record: Variance, variance: Floats, effective: Floats, plain: Ints) -> Floats:
+    if record.factor == "none":
         return variance
     enough = enough_clusters(effective)
-    if factor == "plain":
+    if record.factor == "plain":
         groups = np.where(enough, plain, np.nan)
         return np.asarray(variance * groups / (groups - 1))
     groups = np.where(enough, effective, np.nan)
@@ -440,6 +483,7 @@ def enough_clusters(effective: Floats) -> Flags:
 
 def _reasons(pairs: Ints, used: _Family, by_query: _Family, cluster: str, owner: str) -> Texts:
     sign = np.where(used.variance < 0, "variance is not positive", "variance is 0")
+    sign = np.where(np.isnan(used.variance), IN_EVERY_PAIR, sign)
     few: Texts | str = TOO_FEW_CLUSTERS
     if owner == PRODUCER and VARIANCES[cluster].needs_items:
         # Queries enough: then it is the producers that are too few to stand for others.
@@ -451,10 +495,11 @@ def _reasons(pairs: Ints, used: _Family, by_query: _Family, cluster: str, owner:
 
 def _std_errors(families: Mapping[str, _Family], pairs: Ints) -> dict[str, Floats]:
     missing = np.full(pairs.shape, np.nan)
-    return {
+    found = {
         name: families[name].std_error if name in families else missing
         for name in public_variances()
     }
+    return found | {QUERY_CR3: missing}
 
 
 FEWEST_OF_A_PART = 3

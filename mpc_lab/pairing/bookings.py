@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.pairing.kernels import ONE, inlined, lowest
+from mpc_lab.pairing.moments import HEAVY
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
@@ -21,9 +22,54 @@ N_SUMS = 8
 # What is booked of a mode of two sides.
 TWIN_QUERIES, TWIN_UNITS, TWIN_PRODUCTS = range(3)
 N_TWIN = 14
+# What is booked of single units once the sums of all are known: Σ(S/(1 − s))², S the centred sum of
+# a unit and s its share of the pairs; the largest s; the largest S².
+CORRECTED, LARGEST_SHARE, LARGEST_SQUARE = range(3)
+N_WEIGHED = 3
+# Of units whose share is small, Σc³, Σc²U, ΣcU², Σc⁴, Σc³U and Σc²U²; the others are kept.
+N_POWERS = 6
+MOST_HEAVY = 31
+# A unit with all but so little of the pairs has all of them.
+NOTHING_LEFT = 1e-12
 
 Index = int | np.int64
 FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
+
+
+class Weighing(NamedTuple):
+    """What a second sweep goes by and adds to, for what single units weigh.
+
+    Attributes
+    ----------
+    weight, mean : float64 arrays (slot, bin)
+        Σc and the centred mean of all pairs up to each bin; a weight of 0 where none is wanted. No
+        rows where nothing is.
+    found : float64 array (slot, bin, 3)
+        See `CORRECTED`.
+    pairs : float64 array (group, bin)
+        Of a mode of two sides; no rows where there is none.
+    side_weight, side_mean : float64 arrays (side, group, bin)
+        Of its sides.
+    twin : float64 array (group, bin, 3)
+        As `found`.
+    powers : float64 array (slot, bin, 6)
+        See `N_POWERS`; no rows where not wanted.
+    heavy : float64 array (slot, bin, 31, 2)
+        The pairs and the centred sum of units with a large share.
+    n_heavy : int64 array (slot, bin)
+        How many there are.
+    """
+
+    weight: Floats
+    mean: Floats
+    found: Floats
+    pairs: Floats
+    side_weight: Floats
+    side_mean: Floats
+    twin: Floats
+    powers: Floats
+    heavy: Floats
+    n_heavy: Ints
 
 
 class Bookings(NamedTuple):
@@ -50,6 +96,7 @@ class Bookings(NamedTuple):
     shares : float64 array (slot, bin, 3)
         Where pairs are weighted, what their weights hide: see `mpc_lab.pairing.shares`. `sums` are
         of weights then. No rows where every pair counts 1.
+    weighing : Weighing
     """
 
     sums: Floats
@@ -59,6 +106,7 @@ class Bookings(NamedTuple):
     twin_cross: Floats
     cells: Floats
     shares: Floats
+    weighing: Weighing
 
 
 class Scratch(NamedTuple):
@@ -230,6 +278,90 @@ def cross_twin(to: Bookings, scratch: Scratch, twin: Ints, others: Ints) -> None
 
 
 @inlined
+def first_touched(scratch: Scratch, slot: Index) -> Index:
+    """Return the first bin in which this unit has a pair, or how many bins there are."""
+    for word in range(scratch.touched.shape[1]):
+        if scratch.touched[slot, word]:
+            return 64 * word + lowest(scratch.touched[slot, word])
+    return int(scratch.unit.shape[1])
+
+
+@inlined
+def weigh_unit(to: Weighing, scratch: Scratch, n_slots: int) -> None:
+    """Book what this unit alone does to each threshold from its first pair on.
+
+    The other units' pairs change its share, so bins in which it has none count too.
+    """
+    n_bins = scratch.unit.shape[1]
+    for slot in range(n_slots):
+        c, u = 0.0, 0.0
+        for b in range(first_touched(scratch, slot), n_bins):
+            c += scratch.unit[slot, b, 0]
+            u += scratch.unit[slot, b, 1]
+            whole = to.weight[slot, b]
+            if whole == 0:
+                continue
+            own = u - to.mean[slot, b] * c
+            rest = whole - c
+            line = to.found[slot, b]
+            if rest > NOTHING_LEFT * whole:
+                changed = own * (whole / rest)
+                line[CORRECTED] += changed * changed
+            else:
+                line[CORRECTED] = np.nan
+            line[LARGEST_SHARE] = max(line[LARGEST_SHARE], c / whole)
+            line[LARGEST_SQUARE] = max(line[LARGEST_SQUARE], own * own)
+            if not len(to.powers):
+                continue
+            if c > HEAVY * whole:
+                k = to.n_heavy[slot, b]
+                to.heavy[slot, b, k, 0] = c
+                to.heavy[slot, b, k, 1] = u
+                to.n_heavy[slot, b] = k + 1
+            else:
+                cc, cu, uu = c * c, c * u, u * u
+                power = to.powers[slot, b]
+                power[0] += c * cc
+                power[1] += c * cu
+                power[2] += c * uu
+                power[3] += cc * cc
+                power[4] += cc * cu
+                power[5] += cc * uu
+
+
+@inlined
+def weigh_twin(to: Weighing, scratch: Scratch, twin: Ints) -> None:
+    """Book the same of a mode of two sides: the part on a side goes by its share of that side."""
+    n_groups, n_bins = to.pairs.shape
+    for g in range(n_groups):
+        below, above = twin[0] * n_groups + g, twin[1] * n_groups + g
+        tied = twin[2] * n_groups + g
+        cb, ub, ca, ua = 0.0, 0.0, 0.0, 0.0
+        first = min(first_touched(scratch, below), first_touched(scratch, above))
+        for b in range(first, n_bins):
+            ties, of_ties = 0.5 * scratch.unit[tied, b, 0], 0.5 * scratch.unit[tied, b, 1]
+            cb += scratch.unit[below, b, 0] - ties
+            ub += scratch.unit[below, b, 1] - of_ties
+            ca += scratch.unit[above, b, 0] - ties
+            ua += scratch.unit[above, b, 1] - of_ties
+            wb, wa = to.side_weight[0, g, b], to.side_weight[1, g, b]
+            if wb <= 0 or wa <= 0:
+                continue
+            xb, xa = ub - to.side_mean[0, g, b] * cb, ua - to.side_mean[1, g, b] * ca
+            half = 0.5 * to.pairs[g, b]
+            line = to.twin[g, b]
+            rb, ra = wb - cb, wa - ca
+            if rb > NOTHING_LEFT * wb and ra > NOTHING_LEFT * wa:
+                changed = half * (xb / rb + xa / ra)
+                line[CORRECTED] += changed * changed
+            else:
+                line[CORRECTED] = np.nan
+            own = half * (xb / wb + xa / wa)
+            line[LARGEST_SHARE] = max(line[LARGEST_SHARE], 0.5 * (cb / wb + ca / wa))
+            line[LARGEST_SQUARE] = max(line[LARGEST_SQUARE], own * own)
+
+
+@inlined
 def close_unit(to: Bookings, scratch: Scratch, n_slots: int) -> None:
     """Book what this unit changes at each bin in which it has a pair, and wipe the scratch."""
     for slot in range(n_slots):
@@ -269,6 +401,24 @@ def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None
             scratch.unit[slot, b, 1] += found[b, 1] - total
             touch(scratch, slot, b)
             pairs, total, squares = found[b, 0], found[b, 1], found[b, 2]
+
+
+def no_weighing() -> Weighing:
+    """Return what a sweep adds to where units are not weighed."""
+    none, of_side = np.zeros((0, 0)), np.zeros((2, 0, 0))
+    found = np.zeros((0, 0, N_WEIGHED))
+    return Weighing(
+        none,
+        none,
+        found,
+        none,
+        of_side,
+        of_side,
+        found,
+        np.zeros((0, 0, N_POWERS)),
+        np.zeros((0, 0, MOST_HEAVY, 2)),
+        np.zeros((0, 0), dtype=np.int64),
+    )
 
 
 def no_bins(shape: tuple[int, int], n_bins: int) -> FirstBins:

@@ -29,6 +29,7 @@ from mpc_lab.pairing.entries import (
     hold,
 )
 from mpc_lab.pairing.kernels import ONE, inlined, kernel, lowest, stable_order
+from mpc_lab.pairing.leverage import Whole, weigh_held, weigh_run, weigh_sides_held
 from mpc_lab.pairing.modes import SumRows
 from mpc_lab.pairing.moments import Quadratic, fold_rows
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
@@ -41,16 +42,37 @@ BETWEEN_SQUARES = PRODUCTS + 24
 N_BETWEEN = BETWEEN_SQUARES + 6
 UNIT_PRODUCTS = slice(PRODUCTS + 12, BETWEEN_SQUARES)
 TWO_ROWS = ((0, 1), (0, 2), (1, 2))
+_NOT_WEIGHED = (np.zeros(0), np.zeros(0), np.zeros(0))
+_NO_SIDES = (np.zeros(0), np.zeros((2, 0)), np.zeros((2, 0)), np.zeros(0))
 _HASH = 0x9E3779B97F4A7C15 - (1 << 64)  # an odd number with its bits well mixed
 
 
 def book_rows_of_entries(
-    listed: list[tuple[Entries, Entries]], twin: Sequence[int], sums: Floats, between: Floats
+    listed: list[tuple[Entries, Entries]],
+    twin: Sequence[int],
+    sums: Floats,
+    between: Floats,
+    whole: Whole | None = None,
+    weighed: Floats | None = None,
 ) -> None:
-    """Book the entries of each row, and what the rows of a mode of two sides do together."""
+    """Book the entries of each row, and what the rows of a mode of two sides do together.
+
+    Parameters
+    ----------
+    listed : list of (Entries, Entries)
+        Of items and of dyads, for each row of sums.
+    twin : sequence of int
+        The rows of a mode of two sides.
+    sums, between : float64 arrays
+        Added to.
+    whole, weighed : Whole and float64 array (row, bin), optional
+        What single items are compared with, and what they change: added to.
+    """
     for k, (of_items, of_dyads) in enumerate(listed):
         if k not in twin:
-            book_entries(of_items, of_dyads, *sums[k])
+            items = of_items.take(stable_order(of_items.key))
+            book_clusters(*items, sums[k, 0], *of_row(whole, weighed, k))
+            _book_dyads(of_dyads, sums[k, 1])
     if not twin:
         return
     for kind in range(2):
@@ -61,30 +83,44 @@ def book_rows_of_entries(
             ends = np.cumsum([len(rows.key) for rows in entries])[:-1]
             again = np.split(may_repeat(keys, hash_bits(len(keys))), ends)
             for row, rows, may in zip(twin, entries, again, strict=True):
-                book_single(*rows[2:], may, sums[row, kind])
+                book_single(*rows[2:], may, sums[row, kind], *_NOT_WEIGHED)
             entries = [rows.take(may) for rows, may in zip(entries, again, strict=True)]
         entries = [rows.take(stable_order(rows.key)) for rows in entries]
         for row, rows in zip(twin, entries, strict=True):
-            book_clusters(*rows, sums[row, kind])
-        book_together(entries, between[kind])
+            weighing = _NOT_WEIGHED if kind else of_row(whole, weighed, row)
+            book_clusters(*rows, sums[row, kind], *weighing)
+        book_together(entries, between[kind], *(() if kind else (whole, weighed)))
 
 
-def book_together(rows: list[Entries], between: Floats) -> None:
+def of_row(whole: Whole | None, weighed: Floats | None, row: int) -> tuple[Floats, Floats, Floats]:
+    """Return what the items of one row of sums are weighed by, and where what they change goes."""
+    if whole is None or weighed is None or not whole.weight[row].any():
+        return _NOT_WEIGHED
+    return whole.weight[row], whole.mean[row], weighed[row]
+
+
+def book_together(
+    rows: list[Entries],
+    between: Floats,
+    whole: Whole | None = None,
+    weighed: Floats | None = None,
+) -> None:
     """Book what clusters have in several rows; each row is sorted by key, then by unit."""
     starts = np.concatenate([[0], np.cumsum([len(row.key) for row in rows])]).astype(np.int64)
-    weighted = [row._replace(pairs=row.weights) for row in rows]
-    joined = Entries(*(np.concatenate(column) for column in zip(*weighted, strict=True)))
-    _book_between(starts, *joined, between)
+    unit_weights = [row._replace(pairs=row.weights) for row in rows]
+    joined = Entries(*(np.concatenate(column) for column in zip(*unit_weights, strict=True)))
+    weighing = _NO_SIDES
+    if whole is not None and weighed is not None and len(whole.pairs):
+        weighing = (*whole[2:], weighed[-1])
+    _book_between(starts, *joined, between, *weighing)
 
 
-def book_entries(of_items: Entries, of_dyads: Entries, items: Floats, dyads: Floats) -> None:
-    """Add to float64 arrays (bin, sum) what items, and what dyads, change in each bin."""
-    book_clusters(*of_items.take(stable_order(of_items.key)), items)
+def _book_dyads(of_dyads: Entries, dyads: Floats) -> None:
     # Most dyads occur once: only those that may occur again are worth sorting.
     again = may_repeat(of_dyads.key, hash_bits(len(of_dyads.key)))
-    book_single(*of_dyads[2:], again, dyads)
+    book_single(*of_dyads[2:], again, dyads, *_NOT_WEIGHED)
     few = of_dyads.take(again)
-    book_clusters(*few.take(stable_order(few.key)), dyads)
+    book_clusters(*few.take(stable_order(few.key)), dyads, *_NOT_WEIGHED)
 
 
 def hash_bits(n: int) -> int:
@@ -109,13 +145,23 @@ def may_repeat(key: Ints, bits: int) -> Flags:
 
 @kernel
 def book_single(
-    bins: Ints, outside: Bytes, x: Floats, pairs: Floats, skip: Flags, sums: Floats
+    bins: Ints,
+    outside: Bytes,
+    x: Floats,
+    pairs: Floats,
+    skip: Flags,
+    sums: Floats,
+    weight: Floats,
+    mean: Floats,
+    weighed: Floats,
 ) -> None:
     """Book the entries that are a cluster of their own."""
     weighted = len(pairs) > 0
     for e in range(len(bins)):
         if not skip[e]:
-            _book_alone(bins[e], outside[e], pairs[e] if weighted else 1.0, x[e], sums)
+            c = pairs[e] if weighted else 1.0
+            _book_alone(bins[e], outside[e], c, x[e], sums)
+            weigh_run(bins[e], len(weight), c, x[e], weight, mean, weighed)
 
 
 @inlined
@@ -148,8 +194,17 @@ def book_clusters(
     x: Floats,
     pairs: Floats,
     sums: Floats,
+    weight: Floats,
+    mean: Floats,
+    weighed: Floats,
 ) -> None:
-    """Add what runs of one key, and of one key and unit, change at each bin."""
+    """Add what runs of one key, and of one key and unit, change at each bin.
+
+    Parameters
+    ----------
+    weight, mean, weighed : float64 arrays (bin,)
+        See `Whole`: what single clusters change is added to the last; empty where not wanted.
+    """
     n_bins = len(sums)
     words = (n_bins + 63) // 64
     wide, wide_bins = np.zeros((n_bins, 2)), np.zeros(words, dtype=np.uint64)
@@ -164,6 +219,7 @@ def book_clusters(
         if end == start + 1:
             c = pairs[start] if weighted else 1.0
             _book_alone(bins[start], outside[start], c, x[start], sums)
+            weigh_run(bins[start], len(weight), c, x[start], weight, mean, weighed)
             start = end
             continue
         first = start
@@ -182,6 +238,8 @@ def book_clusters(
                 close(narrow, narrow_bins, UNIT_CC, sums)
             first = e + 1
         close_sides(side, wide_bins, sums)
+        if len(weight):
+            weigh_held(wide, wide_bins, weight, mean, weighed)
         close(wide, wide_bins, CC, sums)
         start = end
 
@@ -196,6 +254,10 @@ def _book_between(
     x: Floats,
     pairs: Floats,
     sums: Floats,
+    all_pairs: Floats,
+    side_weight: Floats,
+    side_mean: Floats,
+    weighed: Floats,
 ) -> None:
     """Add what clusters, and clusters inside a unit, change in the products of two rows.
 
@@ -203,6 +265,8 @@ def _book_between(
     ----------
     starts : int64 array (4,)
         Where the entries of the rows below, above and tied start; each sorted by key and unit.
+    all_pairs, side_weight, side_mean, weighed : float64 arrays
+        See `Whole`: what single clusters change is added to the last; empty where not wanted.
     """
     n_bins = len(sums)
     held, squares = np.zeros((3, n_bins, 2)), np.zeros((3, n_bins, 2))
@@ -228,11 +292,19 @@ def _book_between(
                 end[row] += 1
             rows += end[row] > at[row]
         sums[fresh, BETWEEN_FIRST] += 1.0
+        if rows == 1 and len(all_pairs):
+            for row in range(3):
+                for e in range(at[row], end[row]):
+                    hold(held[row], held_bins, bins[e], pairs[e], x[e])
+            weigh_sides_held(held, fresh, all_pairs, side_weight, side_mean, weighed)
+            _wipe(held, held_bins)
         if rows > 1:
             for row in range(3):
                 for e in range(at[row], end[row]):
                     hold(held[row], held_bins, bins[e], pairs[e], x[e])
                     _add_to_sides(squares[row], bins[e], outside[e], pairs[e])
+            if len(all_pairs):
+                weigh_sides_held(held, fresh, all_pairs, side_weight, side_mean, weighed)
             _close_squares(squares, held_bins, sums)
             _close_products(held, held_bins, PRODUCTS, sums)
             # The same for each unit that the cluster has entries of two rows in.
@@ -260,6 +332,17 @@ def _book_between(
                     first[row] = last[row]
         for row in range(3):
             at[row] = end[row]
+
+
+@inlined
+def _wipe(held: Floats, held_bins: Masks) -> None:
+    for word in range(len(held_bins)):
+        bits = held_bins[word]
+        held_bins[word] = np.uint64(0)
+        while bits:
+            b = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            held[:, b] = 0.0
 
 
 @inlined
@@ -327,6 +410,8 @@ class ItemSums(NamedTuple):
         Under a mode of two sides, the products of either side in place of `by`.
     side_squares : dict of float64 arrays (3, threshold)
         Likewise, in place of `inside` and `outside`.
+    cr3 : float64 array (threshold,), optional
+        See `mpc_lab.pairing.moments.Moments`, over items.
     """
 
     items: Ints
@@ -336,16 +421,20 @@ class ItemSums(NamedTuple):
     dyads_once: bool = False
     sides: Mapping[str, Floats] = MappingProxyType({})
     side_squares: Mapping[str, Floats] = MappingProxyType({})
+    cr3: Floats | None = None
 
 
-def sums_of_modes(rows: SumRows, sums: Floats, between: Floats) -> list[ItemSums]:
+def sums_of_modes(
+    rows: SumRows, sums: Floats, between: Floats, whole: Whole, weighed: Floats
+) -> list[ItemSums]:
     """Return the sums of each mode, from those of rows (row, 2, bin, sum) and of two rows."""
     of_rows = [_cumulate(*of_row) for of_row in sums]
     found = [of_rows[row] for row in rows.of_mode]
     if rows.twin:
         parts = [of_rows[row] for row in rows.twin]
         found[rows.of_mode.index(-1)] = _two_sided(parts, np.cumsum(between, axis=1))
-    return found
+    changes = whole.by_mode(rows, weighed)
+    return [of_mode._replace(cr3=cr3) for of_mode, cr3 in zip(found, changes, strict=True)]
 
 
 def _two_sided(rows: list[ItemSums], between: Floats) -> ItemSums:

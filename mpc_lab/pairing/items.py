@@ -32,6 +32,7 @@ from mpc_lab.pairing.clusters import (
     book_together,
     hash_bits,
     may_repeat,
+    of_row,
     sums_of_modes,
 )
 from mpc_lab.pairing.entries import (
@@ -48,10 +49,11 @@ from mpc_lab.pairing.entries import (
     list_entries,
 )
 from mpc_lab.pairing.kernels import ONE
+from mpc_lab.pairing.leverage import Whole, weigh_rows, whole_of
 from mpc_lab.pairing.log import Log, PlainWalk
 from mpc_lab.pairing.long_lists import LongLists, book_long_lists, find_long_lists
 from mpc_lab.pairing.modes import Layout, SumRows, rows_of
-from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.moments import ABOVE, BELOW, Moments
 from mpc_lab.pairing.sided import list_sided
 from mpc_lab.pairing.sweep import gather
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Mode
@@ -82,13 +84,16 @@ def sum_items(log: Log, group: int, moments: Moments) -> list[ItemSums]:
     most = max(*(ordinary if moments.table is None else pairs), 1)
     shares = -(-max(most, lists.recurring * len(here.edges)) // PAIRS_AT_ONCE)
     sums, between = _no_sums(moments, len(here.edges))
+    whole = whole_of(moments, group, rows)
+    weighed = whole.nothing()
     for share in range(shares):
-        listed = _list_all(here, rows, ordinary, lists, sums, between, share, shares)
+        weighing = partial(of_row, whole, weighed)
+        listed = _list_all(here, rows, ordinary, lists, sums, between, weighing, share, shares)
         if moments.table is not None:
             listed += list_sided(here, moments.table.of_groups(np.array([group])), share, shares)
-        book_rows_of_entries(listed, rows.twin, sums, between)
+        book_rows_of_entries(listed, rows.twin, sums, between, whole, weighed)
     sums[: len(unseen), 1, 0, UNSEEN] = unseen
-    return sums_of_modes(rows, sums, between)
+    return sums_of_modes(rows, sums, between, whole, weighed)
 
 
 def rows_in(moments: Moments) -> SumRows:
@@ -113,6 +118,7 @@ def _list_all(
     lists: LongLists,
     sums: Floats,
     between: Floats,
+    weighing: Callable[[int], tuple[Floats, Floats, Floats]],
     share: int = 0,
     shares: int = 1,
 ) -> list[tuple[Entries, Entries]]:
@@ -123,7 +129,7 @@ def _list_all(
         if in_long:
             items, dyads = sums[k]
             before = dyads[:, CC : UU + 1].copy()
-            more = book_long_lists(group, side, lists, items, dyads, share, shares)
+            more = book_long_lists(group, side, lists, items, dyads, weighing(k), share, shares)
             listed[k] = (join_entries(listed[k][0], more), listed[k][1])
             if rows.twin and k == rows.twin[2]:
                 # A dyad that is taken as occurring once is in two rows only where it is tied.
@@ -210,7 +216,7 @@ def rows_of_group(log: Log, group: int, moments: Moments, row: int) -> list[tupl
     ]
 
 
-def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, n_bins: int) -> list[ItemSums]:
+def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, whole: Whole) -> list[ItemSums]:
     """Sum over all rows of items and of dyads there are, wherever their pairs were.
 
     Parameters
@@ -218,13 +224,18 @@ def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, n_bins: int) 
     found : sequence of (Rows, Rows)
         Of items and of dyads, for each row of sums.
     rows : SumRows
-    n_bins : int
+    whole : Whole
+        What all pairs come to.
     """
+    weighed = whole.nothing()
+    n_bins = weighed.shape[1]
     sums, between = np.zeros((len(found), 2, n_bins, N_SUMS)), np.zeros((2, n_bins, N_BETWEEN))
-    for kind in range(2):
-        _book_rows([of_row[kind] for of_row in found], rows.twin, sums[:, kind], between[kind])
+    items, dyads = ([of_row[kind] for of_row in found] for kind in range(2))
+    _book_rows(items, rows.twin, sums[:, 0], between[0], whole, weighed)
+    _book_rows(dyads, rows.twin, sums[:, 1], between[1])
     # Rows do not know their units.
-    return [_without_units(sums) for sums in sums_of_modes(rows, sums, between)]
+    by_mode = sums_of_modes(rows, sums, between, whole, weighed)
+    return [_without_units(of_mode) for of_mode in by_mode]
 
 
 def _without_units(sums: ItemSums) -> ItemSums:
@@ -235,7 +246,14 @@ def _without_units(sums: ItemSums) -> ItemSums:
     )
 
 
-def _book_rows(found: Sequence[Rows], twin: Sequence[int], sums: Floats, between: Floats) -> None:
+def _book_rows(
+    found: Sequence[Rows],
+    twin: Sequence[int],
+    sums: Floats,
+    between: Floats,
+    whole: Whole | None = None,
+    weighed: Floats | None = None,
+) -> None:
     """Add what the clusters of rows change; most dyads are a single row, and need no sorting.
 
     Parameters
@@ -246,6 +264,8 @@ def _book_rows(found: Sequence[Rows], twin: Sequence[int], sums: Floats, between
         The rows of a mode of two sides, whose clusters are seen together.
     sums : float64 array (row of sums, bin, sum)
     between : float64 array (bin, sum)
+    whole, weighed : Whole and float64 array (row, bin), optional
+        What single items are compared with, and what they change: added to.
     """
     apart = [[k] for k in range(len(found)) if k not in twin]
     for together in (*apart, list(twin)) if twin else apart:
@@ -254,17 +274,32 @@ def _book_rows(found: Sequence[Rows], twin: Sequence[int], sums: Floats, between
         ends = np.cumsum([len(rows.one) for rows in some])[:-1]
         again = np.split(may_repeat(key, hash_bits(len(key))), ends)
         for k, rows, may in zip(together, some, again, strict=True):
-            book_single(rows.bin, rows.outside, rows.sums, rows.pairs, may, sums[k])
+            single = (rows.bin, rows.outside, rows.sums, rows.pairs, may)
+            book_single(*single, sums[k], *of_row(whole, weighed, k))
         if len(together) > 1:
             for rows, may in zip(some, again, strict=True):
                 first = rows.bin[~may]
                 between[:, BETWEEN_FIRST] += np.bincount(first, minlength=len(between))
+            if whole is not None and weighed is not None:
+                parts = [rows.take(~may) for rows, may in zip(some, again, strict=True)]
+                _weigh_single(parts, whole, weighed)
         few = [rows.take(may) for rows, may in zip(some, again, strict=True)]
         sorted_ = _number_clusters(few)
         for k, entries in zip(together, sorted_, strict=True):
-            book_clusters(*entries, sums[k])
+            book_clusters(*entries, sums[k], *of_row(whole, weighed, k))
         if len(together) > 1:
-            book_together(sorted_, between)
+            book_together(sorted_, between, whole, weighed)
+
+
+def _weigh_single(rows: Sequence[Rows], whole: Whole, weighed: Floats) -> None:
+    """Add what items with a single row change in a mode of two sides; a tie has three."""
+    if not len(whole.pairs):
+        return
+    for side in (BELOW, ABOVE):
+        weight, found = whole.side_weight[side], np.zeros_like(whole.pairs)
+        weigh_rows(*rows[side][3:], weight, whole.side_mean[side], found)
+        scale = 0.5 * whole.pairs / np.where(weight > 0, weight, np.nan)
+        weighed[-1] += np.where(found == 0, 0.0, found * scale**2)
 
 
 def _number_clusters(parts: Sequence[Rows]) -> list[Entries]:
@@ -363,13 +398,15 @@ def exchange_items(
         some = moments.of_groups(groups)
         shares = max(1, -(-int(pairs[groups].sum()) // at_once))
         rows = rows_in(some)
+        wholes = [whole_of(some, k, rows) for k in range(len(groups))]
         total = _no_sums_by_group(some)
         for number in range(shares):
             split = partial(_split, some, groups, _Share(number, shares), buckets)
-            merge = partial(_merge, rows.twin, some.edges.shape[1])
+            merge = partial(_merge, rows.twin, wholes)
             for sums in exchange(split, merge, buckets, "summing over items"):
                 total = total.add(sums)
-        found += [sums_of_modes(rows, *of_group) for of_group in zip(*total, strict=True)]
+        for whole, (sums, between, weighed) in zip(wholes, zip(*total, strict=True), strict=True):
+            found.append(sums_of_modes(rows, sums, between, whole, weighed))
     return found
 
 
@@ -381,19 +418,23 @@ class _Sums(NamedTuple):
     rows : float64 array (group, row of sums, 2, bin, sum)
     between : float64 array (group, 2, bin, sum)
         Of the rows of a mode of two sides together.
+    weighed : float64 array (group, row of sums or mode of two sides, bin)
+        What single items change.
     """
 
     rows: Floats
     between: Floats
+    weighed: Floats
 
     def add(self, other: _Sums) -> _Sums:
-        return _Sums(self.rows + other.rows, self.between + other.between)
+        return _Sums(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 def _no_sums_by_group(moments: Moments) -> _Sums:
     _, n_groups, n_bins = moments.pairs.shape
     rows, between = _no_sums(moments, n_bins)
-    return _Sums(np.stack([rows] * n_groups), np.stack([between] * n_groups))
+    weighed = np.zeros((n_groups, len(rows) + 1, n_bins))
+    return _Sums(np.stack([rows] * n_groups), np.stack([between] * n_groups), weighed)
 
 
 def _no_sums(moments: Moments, n_bins: int) -> tuple[Floats, Floats]:
@@ -454,7 +495,7 @@ def _list_part(
     counts = _count_pairs(group, modes, apart=moments.by_query)
     ordinary = [count - inside for count, inside in zip(counts, lists.pairs, strict=True)]
     sums[: len(counts), 1, 0, UNSEEN] = lists.pairs
-    return _list_all(group, rows, ordinary, lists, sums, between)
+    return _list_all(group, rows, ordinary, lists, sums, between, partial(of_row, None, None))
 
 
 def _count_pairs(group: GroupLog, modes: tuple[Mode, ...], *, apart: bool) -> list[int]:
@@ -493,9 +534,11 @@ def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
     ]
 
 
-def _merge(twin: Sequence[int], n_bins: int, buckets: list[_Bucket]) -> _Sums:
+def _merge(twin: Sequence[int], wholes: Sequence[Whole], buckets: list[_Bucket]) -> _Sums:
     """Bring the rows of all parts together, and square them."""
     n_groups, n_rows = len(buckets[0].rows), len(buckets[0].rows[0])
+    weighed = np.stack([whole.nothing() for whole in wholes])
+    n_bins = weighed.shape[-1]
     sums = np.zeros((n_groups, n_rows, 2, n_bins, N_SUMS))
     between = np.zeros((n_groups, 2, n_bins, N_BETWEEN))
     for group, kind in np.ndindex(n_groups, 2):
@@ -503,11 +546,12 @@ def _merge(twin: Sequence[int], n_bins: int, buckets: list[_Bucket]) -> _Sums:
             join_rows([bucket.rows[group][row][kind] for bucket in buckets])
             for row in range(n_rows)
         ]
-        _book_rows(joined, twin, sums[group, :, kind], between[group, kind])
+        weighing = () if kind else (wholes[group], weighed[group])
+        _book_rows(joined, twin, sums[group, :, kind], between[group, kind], *weighing)
     # Rows do not know their units; what lies inside units was closed where they are.
     sums[..., UNIT_CC : UNIT_UU + 1] = 0.0
     between[..., UNIT_PRODUCTS] = 0.0
-    total = _Sums(sums, between)
+    total = _Sums(sums, between, weighed)
     for bucket in buckets:
         if bucket.closed is not None:
             total = total.add(bucket.closed)

@@ -43,6 +43,11 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(inline="always")(function))
 
 
+def tight(function: Function) -> Function:
+    """Compile a loop of arithmetic that kernels call: a division by 0 is no error in it."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
 class _Announcement(event.Listener):
     """Says once, at the start of the first compilation, why there is a pause."""
 

@@ -32,6 +32,7 @@ from mpc_lab.pairing.entries import (
     write,
 )
 from mpc_lab.pairing.kernels import Stop, inlined, kernel, stop_flag
+from mpc_lab.pairing.leverage import weigh_run
 from mpc_lab.pairing.modes import DOWN, N_PLAIN, TIE, TIE_START, UP, run_ends
 from mpc_lab.pairing.windows import (
     N_PREFIX,
@@ -107,6 +108,7 @@ def book_long_lists(
     lists: LongLists,
     items: Floats,
     dyads: Floats,
+    weighing: tuple[Floats, Floats, Floats],
     share: int = 0,
     shares: int = 1,
 ) -> Entries:
@@ -116,6 +118,8 @@ def book_long_lists(
     ----------
     items, dyads : float64 arrays (bin, sum)
         Added to, with the first of the shares.
+    weighing : float64 arrays (bin,)
+        What items are weighed by, and what those that are closed change: see `of_row`.
     share, shares : int
         Only entries whose item leaves this rest when divided by so many shares.
     """
@@ -131,7 +135,7 @@ def book_long_lists(
     how = (group.bit, every, runs, group.center)
 
     def book(items: Floats, dyads: Floats, to: Room) -> int:
-        last: Any = (lists.alone, share, shares, items, dyads, to, stop_flag())
+        last: Any = (lists.alone, share, shares, items, dyads, *weighing, to, stop_flag())
         _book(*group.rows, *how, lists.flags, False, *last)
         if own is not None:
             _book(*own, *how, np.ones(len(own[1]) - 1, dtype=np.bool_), True, *last)
@@ -270,6 +274,16 @@ def _end(which: int, n_edges: int, tie: int, tie_end: int, reached: Ints) -> int
     return reached[side, edge - side * n_edges]  # type: ignore[no-any-return]
 
 
+@inlined
+def _weigh_alone(held: Floats, weight: Floats, mean: Floats, weighed: Floats) -> None:
+    """Add what an item of one row changes."""
+    c, u = 0.0, 0.0
+    for b in range(len(weight)):
+        c, u = c + held[b, 0], u + held[b, 1]
+        if c > 0:
+            weigh_run(b, b + 1, c, u, weight, mean, weighed)
+
+
 @kernel
 def _book(
     units: Ints,
@@ -289,6 +303,9 @@ def _book(
     shares: int,
     items: Floats,
     dyads: Floats,
+    weight: Floats,
+    mean: Floats,
+    weighed: Floats,
     to: Room,
     stop: Stop,
 ) -> None:
@@ -335,6 +352,7 @@ def _book(
                 if alone[item[row]]:
                     if len(items) and not away:
                         close_alone(held, INSIDE if inside else OUTSIDE, items)
+                        _weigh_alone(held, weight, mean, weighed)
                 elif item[row] % shares == share:
                     for b in range(n_bins):
                         if held[b, 0] > 0:

@@ -19,13 +19,15 @@ from mpc_lab.pairing.moments import (
     Scaling,
     SideTable,
     Together,
+    UnitWeights,
     join_groups,
 )
 from mpc_lab.pairing.moved import MovedLog, can_visit
 from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
+from mpc_lab.pairing.second_sweep import add_weights, weigh_units
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.sided import unit_sides
-from mpc_lab.pairing.sweep import gather, gather_cross
+from mpc_lab.pairing.sweep import gather
 from mpc_lab.pairing.terms import PAIRS, Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
 from mpc_lab.pairing.weighting import Weighting
@@ -178,16 +180,66 @@ def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
     return join_groups(list(source.each_walk(rule, sum_all, "summing over items")))
 
 
-def measure_cross(
-    source: Source, rule: Rule, edges: Floats, *, modes: tuple[Mode, ...]
-) -> list[tuple[Ints, Together]]:
-    """Sum how thresholds move together; for some groups at a time, as (mode, group, …)."""
-    parts = []
+def weigh_headline(source: Source, rule: Rule, own: Moments) -> tuple[Moments, UnitWeights]:
+    """Find what single units weigh at the one threshold of each group.
+
+    A mode of two sides that goes by places is left out, with NaN: it has a pass of its own.
+    """
+    by_place, weighting = goes_by_place(source), weighting_of(source)
+    modes = np.flatnonzero([not (by_place and mode.two_sided) for mode in own.modes])
+    some = own.of_modes([own.modes[m].name for m in modes])
+    found = UnitWeights(*np.full((3, *own.pairs.shape), np.nan))
+
+    def layouts(groups: Ints) -> Iterator[tuple[Ints, Layout]]:
+        for word, here in words_of(len(groups)):
+            part = some.of_groups(groups[here])
+            yield (
+                groups[here],
+                Layout(some.modes, word, part.edges, part.center, weighting=weighting),
+            )
+
+    def weigh_all(groups: Ints, walk: EngineWalk) -> list[tuple[Ints, UnitWeights]]:
+        return [
+            (here, weigh_units(walk, layout, some.of_groups(here)).units)
+            for here, layout in layouts(groups)
+        ]
+
+    def takes(groups: Ints, log: MovedLog) -> bool:
+        return all(can_visit(log, layout) for _, layout in layouts(groups))
+
+    if len(modes):
+        for weighed in source.each_walk(rule, weigh_all, "weighing queries", takes):
+            for here, units in weighed:
+                for whole, values in zip(found, units, strict=True):
+                    whole[np.ix_(modes, here)] = values
+    return add_weights(own, found), found
+
+
+def weigh_curve(
+    source: Source, rule: Rule, moments: Moments
+) -> tuple[Moments, list[tuple[Ints, Together]]]:
+    """Find what single units weigh at every threshold, and how thresholds move together.
+
+    Returns
+    -------
+    Moments
+        The same with what single units weigh.
+    list of (groups, Together)
+        For some groups at a time, as (mode, group, …).
+    """
+    order, parts, moving = [], [], []
     for groups, walk in source.walks(rule):
-        layouts = _layouts(source, walk, modes, edges[groups])
-        for (_, here), layout in zip(words_of(len(groups)), layouts, strict=True):
-            parts.append((groups[here], gather_cross(walk, layout)))
-    return parts
+        for word, here in words_of(len(groups)):
+            part = moments.of_groups(groups[here])
+            how = (goes_by_place(source), weighting_of(source))
+            layout = Layout(part.modes, word, part.edges, part.center, *how)
+            found = weigh_units(walk, layout, part, curve=True)
+            order.append(groups[here])
+            parts.append(replace(add_weights(part, found.units), series=found.series))
+            if found.together is not None:
+                moving.append((groups[here], found.together))
+    back = np.argsort(np.concatenate(order), kind="stable")
+    return join_groups(parts).of_groups(back), moving
 
 
 def _layouts(source: Source, walk: Walk, modes: tuple[Mode, ...], edges: Floats) -> list[Layout]:
@@ -245,8 +297,12 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]], owner: str = IT
     scale = np.ones(moments.pairs.shape)
     if moments.weights is not None:
         scale = moments.weights.scale(moments.pairs.astype(np.float64))
+    cr3 = {}
+    if all(sums.cr3 is not None for of_group in found for sums in of_group):
+        cr3["item"] = scale**2 * stacked(lambda sums: sums.cr3)
     summed = replace(
         moments,
+        cr3=moments.cr3 | cr3,
         items=stacked(lambda sums: sums.items) if owner == ITEM else moments.items,
         owner=owner,
         by=moments.by | {name: sums.times(scale) for name, sums in by.items()},

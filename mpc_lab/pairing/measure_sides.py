@@ -15,11 +15,14 @@ from mpc_lab.pairing.moments import (
     Scaling,
     Sides,
     SideTable,
+    UnitWeights,
     join_groups,
 )
+from mpc_lab.pairing.second_sweep import add_weights
 from mpc_lab.pairing.sided import (
     NUMBER,
     PartSums,
+    SidedSums,
     mean_table,
     part_sums,
     place_table,
@@ -28,7 +31,7 @@ from mpc_lab.pairing.sided import (
 )
 from mpc_lab.pairing.walk import Source, Walk
 from mpc_lab.scoring import Rule
-from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
+from mpc_lab.vocabulary import SYMMETRIC, Floats
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class TwoSides:
         Those that were given, with the sums of a mode of two sides where it goes by places.
     place : Moments
         Of half the difference of the two sides' intercepts: one mode, which carries it.
+    weights : UnitWeights
+        What single units weigh in the mode of two sides, where it goes by places; else NaN.
     overlap, shown_above : float64 arrays (group,)
         See `mpc_lab.pairing.places.Combined` and `mpc_lab.pairing.sided.PartSums`; NaN where the
         log has no positions.
@@ -50,6 +55,7 @@ class TwoSides:
 
     own: Moments
     place: Moments
+    weights: UnitWeights
     overlap: Floats
     shown_above: Floats
     left_out: Ints
@@ -75,6 +81,12 @@ def compare_sides(source: Source, rule: Rule, own: Moments) -> TwoSides:
     return TwoSides(
         join_groups([part.own for part in found]).of_groups(back),
         join_groups([part.place for part in found]).of_groups(back),
+        UnitWeights(
+            *(
+                np.concatenate(parts, axis=1)[:, back]
+                for parts in zip(*(part.weights for part in found), strict=True)
+            )
+        ),
         np.concatenate([part.overlap for part in found])[back],
         np.concatenate([part.shown_above for part in found])[back],
         np.unique(np.concatenate([part.left_out for part in found]), axis=0),
@@ -86,19 +98,23 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
     parts = part_sums(walk, word, epsilon, own.center, by_place)
     unknown = np.full(len(epsilon), np.nan)
     overlap, shown_above = unknown, unknown
+    weights = UnitWeights(*np.full((3, *own.pairs.shape), np.nan))
     if by_place:
         joined = parts.combine()
         overlap, shown_above = joined.overlap, parts.shown_above
-        if own.two_sided is not None:
+        row = own.two_sided
+        if row is not None:
             table = mean_table(parts)
-            sides, _ = sum_sides(walk, word, epsilon, own.center, table)
-            own = replace(_without_left_out(own, parts), table=table).with_sides(sides)
+            found = sum_sides(walk, word, epsilon, own.center, table)
+            own = replace(_without_left_out(own, parts), table=table).with_sides(found.sides)
+            weights = _of_mode(own, row, found.weights)
+            own = add_weights(own, weights)
     table = place_table(parts)
     # Of differences as they are: a center would come back with the estimate.
     table = table._replace(offset=table.offset + own.center)
-    sides, clusters = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
-    place = _place_moments(own, parts, table, sides, clusters)
-    return TwoSides(own, place, overlap, shown_above, parts.left_out)
+    found = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
+    place = _place_moments(own, parts, table, found)
+    return TwoSides(own, place, weights, overlap, shown_above, parts.left_out)
 
 
 def _without_left_out(own: Moments, parts: PartSums) -> Moments:
@@ -111,13 +127,20 @@ def _without_left_out(own: Moments, parts: PartSums) -> Moments:
     return replace(own, pairs=pairs, queries=queries, clusters=clusters)
 
 
-def _place_moments(
-    own: Moments, parts: PartSums, table: SideTable, sides: Sides, clusters: Ints
-) -> Moments:
+def _of_mode(own: Moments, mode: int, found: UnitWeights) -> UnitWeights:
+    """Return what units weigh in one mode, of sums times the pairs; NaN in the others."""
+    pairs = own.pairs[[mode]].astype(np.float64)
+    weights = UnitWeights(*np.full((3, *own.pairs.shape), np.nan))
+    for whole, values, power in zip(weights, found, (2, 0, 2), strict=True):
+        whole[[mode]] = values * pairs**power
+    return weights
+
+
+def _place_moments(own: Moments, parts: PartSums, table: SideTable, found: SidedSums) -> Moments:
     """Return moments of the jump between the two sides, as those of a mode of two sides."""
     pairs = np.ceil(parts.sums[..., NUMBER].sum(axis=0)).astype(np.int64)[None, :, None]
-    nothing = np.zeros(pairs.shape)
-    return Moments(
+    nothing, clusters = np.zeros(pairs.shape), found.clusters
+    place = Moments(
         modes=(SYMMETRIC,),
         edges=own.edges,
         center=np.zeros(len(own.center)),
@@ -127,7 +150,8 @@ def _place_moments(
         items=np.zeros(pairs.shape, dtype=np.int64),
         by={name: Quadratic(nothing, nothing, nothing) for name in ("naive", "query")},
         table=table,
-    ).with_sides(sides)
+    ).with_sides(found.sides)
+    return add_weights(place, _of_mode(place, 0, found.weights))
 
 
 def compare_on_curve(
@@ -161,9 +185,13 @@ def compare_on_curve(
         own = compare_sides(source, rule, own).own
         assert own.table is not None
         tables.append(own.table)
-        found.append((measure_items(source, rule, own) if items else own).sides)
-    joined = part.with_sides(_join_thresholds([sides for sides in found if sides is not None]))
-    return joined, _moving(source, rule, joined, tables)
+        found.append(measure_items(source, rule, own) if items else own)
+    sides = [own.sides for own in found if own.sides is not None]
+    joined = part.with_sides(_join_thresholds(sides))
+    cr3 = {name: values.copy() for name, values in joined.cr3.items()}
+    for name, values in cr3.items():
+        values[row] = np.concatenate([own.cr3[name][0] for own in found], axis=-1)
+    return replace(joined, cr3=cr3), _moving(source, rule, joined, tables)
 
 
 def _join_thresholds(parts: list[Sides]) -> Sides:

@@ -10,6 +10,9 @@ import numpy as np
 
 from mpc_lab.vocabulary import ITEM, Floats, Ints, Mode
 
+# A unit with more than this share of the pairs is heavy.
+HEAVY = 1 / 32
+
 
 @dataclass(frozen=True)
 class Quadratic:
@@ -319,6 +322,96 @@ def join_tables(tables: Sequence[SideTable]) -> SideTable:
     )
 
 
+class UnitWeights(NamedTuple):
+    r"""What single units weigh in each cell; arrays (mode, group, threshold).
+
+    Attributes
+    ----------
+    corrected : float64 array
+        :math:`\sum_k (S_k / (1 - c_k / P))^2`, :math:`S_k` the sum over a unit's pairs of their
+        difference less the mean of all: P² times the sum of the squared changes of the mean where
+        a unit is left out. Of a mode of two sides the part of a unit on side X is divided by
+        :math:`1 - c_{kX} / W_X` before the sides are added. NaN where one unit has all pairs.
+    largest_share : float64 array
+        The largest :math:`c_k / P`; of two sides, the mean of both shares.
+    largest_square : float64 array
+        The largest :math:`S_k^2`.
+    """
+
+    corrected: Floats
+    largest_share: Floats
+    largest_square: Floats
+
+
+@dataclass(frozen=True)
+class Series:
+    r"""What weighs units again where the sums of several logs are added.
+
+    A unit with the share s of all pairs counts :math:`1/(1 - s)^2 = 1 + 2s + 3s^2 + …` times. Where
+    its share is at most 1/32 three terms are within 0.02 %; the others are kept one by one.
+
+    Attributes
+    ----------
+    powers : float64 array (6, mode, group, threshold)
+        Over units with at most 1/32 of the pairs, :math:`\sum c^3, \sum c^2 U, \sum c U^2,
+        \sum c^4, \sum c^3 U` and :math:`\sum c^2 U^2`.
+    heavy : float64 array (2, k, mode, group, threshold)
+        The pairs c and the centred sum U of the other units; 0 beyond the last.
+    """
+
+    powers: Floats
+    heavy: Floats
+
+    def take(self, pick: Callable[[Floats], Floats]) -> Series:
+        """Apply a choice of modes, groups and thresholds, the last three axes, to both."""
+        return Series(pick(self.powers), pick(self.heavy))
+
+    def with_room(self, most: int) -> Series:
+        """Return the same with room for so many heavy units."""
+        more = [(0, 0)] * self.heavy.ndim
+        more[1] = (0, most - self.heavy.shape[1])
+        return Series(self.powers, np.pad(self.heavy, more))
+
+    def recentred(self, shift: float) -> Series:
+        """Return sums of U + shift·c in place of U."""
+        c3, c2u, cuu, c4, c3u, c2uu = self.powers
+        powers = [
+            c3,
+            c2u + shift * c3,
+            cuu + 2 * shift * c2u + shift**2 * c3,
+            c4,
+            c3u + shift * c4,
+            c2uu + 2 * shift * c3u + shift**2 * c4,
+        ]
+        c, u = self.heavy
+        return Series(np.stack(powers), np.stack([c, u + shift * c]))
+
+    def lightened(self, pairs: Floats) -> Series:
+        """Return the same with units that are not heavy among so many pairs in the powers."""
+        c, u = self.heavy
+        light = c <= HEAVY * pairs
+        few, of_few = np.where(light, c, 0.0), np.where(light, u, 0.0)
+        more = [few**a * of_few**b for a, b in ((3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))]
+        kept = np.where(light, 0.0, self.heavy)
+        # The heavy ones first, so that room that no cell needs can go.
+        order = np.argsort(-kept[0], axis=0, kind="stable")
+        kept = np.take_along_axis(kept, order[None], axis=1)
+        most = int((kept[0] > 0).sum(axis=0).max(initial=0))
+        return Series(self.powers + np.stack([part.sum(axis=0) for part in more]), kept[:, :most])
+
+    def corrected(self, sums: Quadratic, pairs: Floats, delta: Floats) -> Floats:
+        """Return Σ(S/(1 − s))², S = U − δc and s = c/P, given the plain sums; NaN: s is 1."""
+        whole = np.where(pairs > 0, pairs, np.nan)
+        c3, c2u, cuu, c4, c3u, c2uu = self.powers
+        c, u = self.heavy
+        own = u - delta * c
+        rest = np.where(c < whole, 1 - c / whole, np.nan)
+        first = cuu - 2 * delta * c2u + delta**2 * c3
+        second = c2uu - 2 * delta * c3u + delta**2 * c4
+        light = sums.at(delta) - (own**2).sum(axis=0) + 2 * first / whole + 3 * second / whole**2
+        return np.asarray(light + ((own / rest) ** 2).sum(axis=0))
+
+
 @dataclass(frozen=True)
 class Moments:
     """Sums over the pairs up to each threshold, with axes (mode, group, threshold).
@@ -359,6 +452,12 @@ class Moments:
         Who the items of the sums over items are: their producers, where these are clusters.
     weights : PairWeights, optional
         Where pairs do not count alike.
+    cr3 : dict of float64 arrays
+        In place of Σ S² over ``"query"`` or ``"item"`` clusters, S the centred sum of a cluster
+        about the estimate: the same with each S divided by 1 less the cluster's share of the pairs.
+        Known after a second pass; NaN where one cluster has all pairs.
+    series : Series, optional
+        What of it adds up over logs.
     """
 
     modes: tuple[Mode, ...]
@@ -376,6 +475,8 @@ class Moments:
     table: SideTable | None = None
     owner: str = ITEM
     weights: PairWeights | None = None
+    cr3: dict[str, Floats] = field(default_factory=dict)
+    series: Series | None = None
 
     @property
     def by_query(self) -> bool:
@@ -386,6 +487,12 @@ class Moments:
     def total_weight(self) -> Floats:
         """What all pairs count, as they add up."""
         return self.pairs.astype(np.float64) if self.weights is None else self.weights.weight
+
+    @property
+    def scale(self) -> Floats:
+        """What makes sums over clusters as they add up those of a mean over the pairs."""
+        pairs = self.pairs.astype(np.float64)
+        return np.ones(pairs.shape) if self.weights is None else self.weights.scale(pairs)
 
     def with_weights(self, weights: PairWeights) -> Moments:
         """Return moments whose sums over clusters, so far as they add up, are those of a mean."""
@@ -466,6 +573,8 @@ class Moments:
             by={name: sums[rows] for name, sums in self.by.items()},
             squares={side: sums[rows] for side, sums in self.squares.items()},
             weights=self.weights and self.weights.take(lambda values: values[rows]),
+            cr3={name: sums[rows] for name, sums in self.cr3.items()},
+            series=self.series and self.series.take(lambda values: values[..., rows, :, :]),
             **self._kept_sides(any(self.modes[row].two_sided for row in rows)),
         )
 
@@ -485,6 +594,8 @@ class Moments:
             items=self.items[:, groups],
             by={name: sums[:, groups] for name, sums in self.by.items()},
             squares={side: sums[:, groups] for side, sums in self.squares.items()},
+            cr3={name: sums[:, groups] for name, sums in self.cr3.items()},
+            series=self.series and self.series.take(lambda values: values[..., groups, :]),
             sides=self.sides and self.sides.take(lambda values: values[..., groups, :]),
             cells=None if self.cells is None else self.cells[..., groups, :],
             weights=self.weights and self.weights.take(lambda values: values[..., groups, :]),
@@ -510,6 +621,8 @@ class Moments:
                 for name, sums in self.by.items()
             },
             squares={side: pick(sums) for side, sums in self.squares.items()},
+            cr3={name: pick(sums) for name, sums in self.cr3.items()},
+            series=self.series and self.series.take(lambda values: values[..., group, index]),
             sides=self.sides and self.sides.take(lambda values: values[..., group, index]),
             cells=None if self.cells is None else self.cells[..., group, index],
             weights=self.weights and self.weights.take(pick),
@@ -548,6 +661,8 @@ def join_groups(parts: list[Moments]) -> Moments:
         table=_join_tables([part.table for part in parts if part.table is not None]),
         owner=first.owner,
         weights=_join_weights([part.weights for part in parts if part.weights is not None]),
+        cr3={name: join(lambda part, name=name: part.cr3[name]) for name in first.cr3},
+        series=_join_series([part.series for part in parts if part.series is not None]),
     )
 
 
@@ -565,6 +680,16 @@ def _join_weights(parts: list[PairWeights]) -> PairWeights | None:
     )
     weight, total = join(lambda part: part.weight), join(lambda part: part.total)
     return PairWeights(weight, total, alone, parts[0].by_query)
+
+
+def _join_series(parts: list[Series]) -> Series | None:
+    if not parts:
+        return None
+    most = max(part.heavy.shape[1] for part in parts)
+    return Series(
+        np.concatenate([part.powers for part in parts], axis=-2),
+        np.concatenate([part.with_room(most).heavy for part in parts], axis=-2),
+    )
 
 
 def _join_cells(parts: list[Floats]) -> Floats | None:

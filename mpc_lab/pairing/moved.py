@@ -19,6 +19,7 @@ from mpc_lab.pairing.bookings import (
     close_unit,
     make_scratch,
     see_items,
+    weigh_unit,
 )
 from mpc_lab.pairing.kernels import ONE, kernel, lowest
 from mpc_lab.pairing.log import Log
@@ -176,4 +177,6 @@ def _sweep(
                                 if len(to.first_bin):
                                     see_items(to.first_bin, item[member], item[other], slot, b)
             close_query(to, scratch, to.sums.shape[0])
+        if len(to.weighing.weight):
+            weigh_unit(to.weighing, scratch, to.sums.shape[0])
         close_unit(to, scratch, to.sums.shape[0])

@@ -20,13 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpc_lab.pairing.bookings import (
+    CORRECTED,
+    LARGEST_SHARE,
+    LARGEST_SQUARE,
+    N_WEIGHED,
+    NOTHING_LEFT,
+)
 from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupLog, Room, make_room
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
 from mpc_lab.pairing.left_out import count_left_out, find_left_out
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable
+from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable, UnitWeights
 from mpc_lab.pairing.places import FEWEST, N_CELLS, Combined, cell_of, combine_cells, too_many
-from mpc_lab.pairing.walk import Walk
+from mpc_lab.pairing.walk import Tally, Walk
 from mpc_lab.pairing.weighting import BY_PAIRS, Weights
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
@@ -190,36 +197,62 @@ def place_table(found: PartSums) -> SideTable:
 # ---- what units add
 
 
+class SidedSums(NamedTuple):
+    """What clusters add to the error of an estimate made of two sides, at one threshold.
+
+    Attributes
+    ----------
+    sides : Sides
+    clusters : int64 array (group, 1)
+        The units with such a pair.
+    weights : UnitWeights
+        What single units weigh, as (1, group, 1), of sums that are not yet times the pairs.
+    """
+
+    sides: Sides
+    clusters: Ints
+    weights: UnitWeights
+
+
 def sum_sides(
     walk: Walk, word: int, epsilon: Floats, center: Floats, table: SideTable
-) -> tuple[Sides, Ints]:
+) -> SidedSums:
     """Sum over units what the pairs up to each group's threshold add to the error of an estimate.
 
-    Returns
-    -------
-    Sides
-        At one threshold.
-    int64 array (group, 1)
-        The units with such a pair.
+    Either side of a table weighs 1, or 0 where it has no pair, and its mean is the base of its
+    line: so what single units weigh is known in the same pass.
     """
     task = partial(_products_of_block, word, epsilon, center, table)
     n_groups = len(epsilon)
-    start = np.zeros((5 + 2 * 12) * n_groups)
-    found = walk.total(task, "comparing both sides", start)
-    clusters, found = found[:n_groups].astype(np.int64)[:, None], found[n_groups:]
+    start = Tally(np.zeros((6 + 2 * 12) * n_groups), np.zeros((2, n_groups)), np.zeros((0, 0)))
+    tally = walk.total(task, "comparing both sides", start)
+    clusters, corrected = tally.sums[: 2 * n_groups].reshape(2, -1)
+    found = tally.sums[2 * n_groups :]
     weight, total = found[: 4 * n_groups].reshape(2, 2, n_groups, 1)
     products = found[4 * n_groups :].reshape(2, 3, 4, n_groups, 1)
-    return Sides(weight, total, {"naive": products[0], "query": products[1]}), clusters
+    weights = (corrected, *tally.largest)
+    return SidedSums(
+        Sides(weight, total, {"naive": products[0], "query": products[1]}),
+        clusters.astype(np.int64)[:, None],
+        UnitWeights(*(values[None, :, None] for values in weights)),
+    )
 
 
 def _products_of_block(
     word: int, epsilon: Floats, center: Floats, table: SideTable, log: Log, first: int, last: int
-) -> Floats:
+) -> Tally:
     units, alone = unit_sides(log, word, epsilon, center, table, first, last)
     n_groups = len(epsilon)
     clusters, sums, query = np.zeros(n_groups), np.zeros((2, 2, n_groups)), np.zeros_like(alone)
-    _sum_products(units, clusters, sums, query)
-    return np.concatenate([part.ravel() for part in (clusters, sums, alone, query)])
+    weights = np.zeros((N_WEIGHED, n_groups))
+    base = np.ascontiguousarray(table.line[..., -1])
+    _sum_products(units, base, clusters, sums, query, weights)
+    found = (clusters, weights[CORRECTED], sums, alone, query)
+    return Tally(
+        np.concatenate([part.ravel() for part in found]),
+        weights[[LARGEST_SHARE, LARGEST_SQUARE]],
+        np.zeros((0, 0)),
+    )
 
 
 def unit_sides(
@@ -508,17 +541,28 @@ def _sum_units(
 
 
 @kernel
-def _sum_products(units: Floats, clusters: Floats, sums: Floats, products: Floats) -> None:
+def _sum_products(
+    units: Floats,
+    base: Floats,
+    clusters: Floats,
+    sums: Floats,
+    products: Floats,
+    weights: Floats,
+) -> None:
     """Add up units, and what the sums of their two sides give multiplied with each other.
 
     Parameters
     ----------
     units : float64 array (unit, group, side, weight or sum)
+    base : float64 array (side, group)
+        The mean of either side, which weighs 1.
     clusters : float64 array (group,)
         Units with a pair.
     sums : float64 array (weight or sum, side, group)
     products : float64 array (3, 4, group)
         Of the sides below and above with themselves and with each other.
+    weights : float64 array (3, group)
+        What single units weigh; see `CORRECTED`.
     """
     for unit in range(len(units)):
         for g in range(len(clusters)):
@@ -535,6 +579,15 @@ def _sum_products(units: Floats, clusters: Floats, sums: Floats, products: Float
             _add_products(products[0], g, c0, u0, c0, u0)
             _add_products(products[1], g, c1, u1, c1, u1)
             _add_products(products[2], g, c0, u0, c1, u1)
+            x0, x1 = u0 - base[0, g] * c0, u1 - base[1, g] * c1
+            if max(c0, c1) < 1.0 - NOTHING_LEFT:
+                changed = 0.5 * (x0 / (1.0 - c0) + x1 / (1.0 - c1))
+                weights[CORRECTED, g] += changed * changed
+            else:
+                weights[CORRECTED, g] = np.nan
+            own = 0.5 * (x0 + x1)
+            weights[LARGEST_SHARE, g] = max(weights[LARGEST_SHARE, g], 0.5 * (c0 + c1))
+            weights[LARGEST_SQUARE, g] = max(weights[LARGEST_SQUARE, g], own * own)
 
 
 @inlined

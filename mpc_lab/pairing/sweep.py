@@ -35,6 +35,7 @@ from mpc_lab.pairing.bookings import (
     FirstBinTables,
     Index,
     Scratch,
+    Weighing,
     book_pair,
     book_run,
     close_query,
@@ -44,8 +45,10 @@ from mpc_lab.pairing.bookings import (
     count_first,
     cross_twin,
     make_scratch,
-    no_bins,
+    no_weighing,
     see_items,
+    weigh_twin,
+    weigh_unit,
 )
 from mpc_lab.pairing.kernels import ONE, Stop, contrast, inlined, kernel, lowest, stop_flag
 from mpc_lab.pairing.left_out import find_left_out
@@ -61,7 +64,7 @@ from mpc_lab.pairing.modes import (
     PairBins,
     WindowBins,
 )
-from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together, fold_rows
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, fold_rows
 from mpc_lab.pairing.moved import MovedLog, book_moved
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, too_many
 from mpc_lab.pairing.shares import (
@@ -327,7 +330,7 @@ def sweep(
         here = make_scratch(n_slots, to.sums.shape[1])
         parts = np.zeros((len(to.cells), 2), dtype=np.uint64)
         squares, cells = np.zeros(to.sums.shape), np.zeros(to.cells.shape)
-        more = (to.first_bin, to.cross, to.twin, to.twin_cross, cells, to.shares)
+        more = (to.first_bin, to.cross, to.twin, to.twin_cross, cells, to.shares, to.weighing)
         held = Bookings(squares, *more)
     few_slots = n_slots
     if len(twin) and (twin[2] + 1) * n_groups == n_slots:
@@ -432,6 +435,9 @@ def sweep(
             close_twin(to, scratch, twin)
         if len(to.twin_cross):
             cross_twin(to, scratch, twin, others)
+        if len(to.weighing.weight):
+            weigh_unit(to.weighing, scratch, slots)
+            weigh_twin(to.weighing, scratch, twin)
         close_unit(to, scratch, slots)
 
 
@@ -451,36 +457,14 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     return _cumulated(layout, *_unpack(layout, packed), tables.first())
 
 
-def gather_cross(walk: Walk, layout: Layout) -> Together:
-    """Sweep a log once for how the sums up to two thresholds move together over units."""
-    n_bins, n_groups = layout.n_bins, layout.n_groups
-    size = len(layout.sides) * n_groups * n_bins**2 * 3
-    size += (0 if layout.by_place else _n_twins(layout)) * 12 * n_bins**2
-    found = walk.total(partial(_sweep_cross, layout), "sweeping for the band", np.zeros(size))
-    rows = (len(layout.sides), n_groups, n_bins, n_bins, 3)
-    cross = found[: np.prod(rows)].reshape(rows)
-    cc, cu, uu = np.moveaxis(np.cumsum(np.cumsum(cross, axis=2), axis=3), -1, 0)
-    of_mode = list(layout.rows.of_mode)
-    sides = None
-    if layout.rows.twin and not layout.by_place:
-        twin = found[np.prod(rows) :].reshape(n_groups, 3, n_bins, n_bins, 4)
-        twin = np.moveaxis(np.cumsum(np.cumsum(twin, axis=2), axis=3), (1, 4), (0, 1))
-        own = {
-            row: np.stack([cc[k], cu[k], np.swapaxes(cu[k], -1, -2), uu[k]])
-            for row, k in enumerate(layout.rows.twin)
-        }
-        sides = fold_rows(_products_of_rows(own, twin), thresholds=True)
-    return Together(cc[of_mode], cu[of_mode], uu[of_mode], sides)
-
-
-def _n_twins(layout: Layout) -> int:
+def n_twins(layout: Layout) -> int:
     """Return how many groups a mode of two sides is summed over for."""
     return layout.n_groups if layout.rows.twin else 0
 
 
 def _shapes(layout: Layout) -> list[tuple[int, ...]]:
     """Return the shapes of the sums of rows, of a mode of two sides, of its cells, of shares."""
-    twins, n_bins, weighted = _n_twins(layout), layout.n_bins, layout.weighting.weighted
+    twins, n_bins, weighted = n_twins(layout), layout.n_bins, layout.weighting.weighted
     return [
         (len(layout.sides), layout.n_groups, n_bins, N_SUMS),
         (twins, n_bins, N_TWIN),
@@ -496,10 +480,12 @@ def _unpack(layout: Layout, packed: Floats) -> list[Floats]:
     return [part.reshape(shape) for part, shape in zip(np.split(packed, ends), shapes, strict=True)]
 
 
-def _bookings(layout: Layout, table: FirstBins, *, cross: bool = False) -> Bookings:
+def make_bookings(
+    layout: Layout, table: FirstBins, *, cross: bool = False, weighing: Weighing | None = None
+) -> Bookings:
     """Return what a block adds to."""
     n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
-    twins, weighted = _n_twins(layout), layout.weighting.weighted
+    twins, weighted = n_twins(layout), layout.weighting.weighted
     return Bookings(
         np.zeros((n_slots, n_bins, N_SUMS)),
         table,
@@ -508,23 +494,19 @@ def _bookings(layout: Layout, table: FirstBins, *, cross: bool = False) -> Booki
         np.zeros((twins if cross and not layout.by_place else 0, 3, n_bins, n_bins, 4)),
         np.zeros((twins if layout.by_place else 0, N_PARTS, n_bins, 3 if weighted else 2)),
         np.zeros((n_slots if weighted else 0, n_bins, N_SHARES)),
+        weighing or no_weighing(),
     )
 
 
 def _sweep(layout: Layout, tables: FirstBinTables, log: Log, first: int, last: int) -> Floats:
     with tables.lent() as table:
-        to = _bookings(layout, table)
-        _book_block(layout, log, first, last, to)
+        to = make_bookings(layout, table)
+        book_block(layout, log, first, last, to)
     return np.concatenate([part.ravel() for part in (to.sums, to.twin, to.cells, to.shares)])
 
 
-def _sweep_cross(layout: Layout, log: Log, first: int, last: int) -> Floats:
-    to = _bookings(layout, no_bins((0, 0), layout.n_bins), cross=True)
-    _book_block(layout, log, first, last, to)
-    return np.concatenate([to.cross.ravel(), to.twin_cross.ravel()])
-
-
-def _book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
+def book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) -> None:
+    """Add the pairs of the units from `first` to before `last`."""
     if isinstance(log, MovedLog):
         book_moved(layout, log, first, last, to)
         return
@@ -640,13 +622,13 @@ def _sides(sums: Floats, twin: Floats, shares: Floats | None) -> Sides:
         total,
         {
             # Two rows have a pair in common only where it is tied.
-            "naive": fold_rows(_products_of_rows(alone, np.stack([alone[2]] * 3))),
-            "query": fold_rows(_products_of_rows(of_unit, products)),
+            "naive": fold_rows(products_of_rows(alone, np.stack([alone[2]] * 3))),
+            "query": fold_rows(products_of_rows(of_unit, products)),
         },
     )
 
 
-def _products_of_rows(own: dict[int, Floats], between: Floats) -> dict[tuple[int, int], Floats]:
+def products_of_rows(own: dict[int, Floats], between: Floats) -> dict[tuple[int, int], Floats]:
     """Name the products of rows with themselves, and of two rows, as `fold_rows` takes them."""
     two = {(0, 1): between[0], (0, 2): between[1], (1, 2): between[2]}
     return {(k, k): products for k, products in own.items()} | two

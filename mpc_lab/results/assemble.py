@@ -30,7 +30,14 @@ from mpc_lab.inference.verdicts import (
     mde,
     verdicts,
 )
-from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Scaling, Together
+from mpc_lab.pairing.moments import (
+    Moments,
+    PairWeights,
+    Quadratic,
+    Scaling,
+    Together,
+    UnitWeights,
+)
 from mpc_lab.pairing.terms import PAIRS, terms_of
 from mpc_lab.ranking.examination import Curve
 from mpc_lab.results.base import AuditBase, settings
@@ -40,7 +47,9 @@ from mpc_lab.results.sides import (
     guarded,
     infer,
     read_headline_sides,
+    read_shares,
     read_sides,
+    share_sums,
     side_sums,
     side_variables,
 )
@@ -204,7 +213,7 @@ def headline(
     wanted: Array,
     *,
     correlations: Sequence[Array] | None = None,
-    heavy_share: Array | None = None,
+    weights: Sequence[UnitWeights] = (),
     underpowered: Array | None = None,
     sides: Sequence[TwoSides] = (),
 ) -> xr.Dataset:
@@ -219,14 +228,14 @@ def headline(
         Thresholds, and the pairs asked for.
     correlations : sequence of arrays, optional
         See :func:`judge`.
-    heavy_share : float64 array (rule, mode, group), optional
-        See :func:`mpc_lab.pairing.heavy.heavy_shares`; sums alone do not tell it.
+    weights : sequence of UnitWeights, optional
+        For each rule, what single queries weigh; sums alone do not tell it.
     underpowered : bool array (rule, group), optional
         Where no threshold gave the power asked for.
     sides : sequence of TwoSides, optional
         For each rule, what both sides of a tie say.
     """
-    found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in own]
+    found = [infer(moments, **plan.inference) for moments in own]
     cells: dict[str, Any] = {
         name: np.stack([values[..., 0] for values in by_rule])
         for name, by_rule in _shared_cells(own, found).items()
@@ -243,8 +252,7 @@ def headline(
     cells |= side_variables(plan, sides)
     cells |= guarded(cells)
     cells |= _power_cells(plan, found)
-    if heavy_share is not None:
-        cells["heavy_share"] = heavy_share
+    cells |= _heavy_cells(own, weights)
     found_pairs = cells["n_pairs"][:, [plan.swept_modes.index(MATCHED)]]
     ties = np.where(found_pairs > 0, found_pairs / wanted[:, None], np.nan)
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
@@ -263,6 +271,24 @@ def headline(
     return headline_dataset(
         plan.groups, plan.rule_labels, plan.pairing_modes, named, {"level": plan.level}
     )
+
+
+def _heavy_cells(own: Sequence[Moments], weights: Sequence[UnitWeights]) -> dict[str, Array]:
+    """Return what the heaviest query makes up of the pairs, and of the query variance."""
+    if not weights:
+        return {}
+    shares, squares = [], []
+    for moments, of_rule in zip(own, weights, strict=True):
+        query = moments.by["query"]
+        delta = moments.by["naive"].cu / np.maximum(moments.pairs, 1)
+        total = query.at(delta)
+        # Squares that are rounding errors of equal sums are no query of their own.
+        known = total > 1e-12 * query.uu
+        share = of_rule.largest_square / np.where(known, total, 1.0)
+        squares.append(np.where(known, np.minimum(share, 1.0), np.nan)[..., 0])
+        some = moments.pairs > 0
+        shares.append(np.where(some, of_rule.largest_share, np.nan)[..., 0])
+    return {"largest_query_share": np.stack(shares), "heavy_share": np.stack(squares)}
 
 
 def _exploratory(plan: Plan, primary: Primary) -> Array:
@@ -321,7 +347,7 @@ def curve(
     cross : callable or None
         From the number of a rule to how its thresholds move together; None: no band.
     """
-    found = [infer(moments, cluster=plan.cluster, level=plan.level) for moments in on_grid]
+    found = [infer(moments, **plan.inference) for moments in on_grid]
     cells = {name: np.stack(by_rule) for name, by_rule in _shared_cells(on_grid, found).items()}
     if cross is not None:
         bands = [
@@ -434,7 +460,7 @@ def moments(
     for side in by_rule[0].squares:
         cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
     cells |= _weight_sums(by_rule)
-    cells |= side_sums(by_rule, own)
+    cells |= side_sums(by_rule, own) | share_sums(by_rule)
     if correlations is not None:
         cells["correlation"] = np.stack(list(correlations))
     attrs: dict[str, object] = {}
@@ -502,6 +528,7 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
             cells=values["cells"][rule] if "cells" in values else None,
             owner=str(settings(audit).get("owner", ITEM)),
             weights=_read_weights(values, rule, by_query),
+            **read_shares(values, rule),
         )
         for rule in range(found.sizes["scoring_rule"])
     ]
@@ -572,7 +599,9 @@ def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
         "family": json.dumps(family),
         "cluster": plan.cluster,
         "owner": plan.owner,
-        "correction": of_owner(VARIANCES[plan.cluster].correction, plan.owner),
+        "correction": of_owner(
+            VARIANCES[plan.cluster].describe_correction(plan.correction), plan.owner
+        ),
         "level": plan.level,
         "adjust": plan.adjust,
         "threshold": repr(plan.threshold),

@@ -16,7 +16,7 @@ from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results import schema as _schema
 from mpc_lab.results.schema import SCHEMA_VERSION
-from mpc_lab.vocabulary import ADJACENT, ITEM, MODES, Floats
+from mpc_lab.vocabulary import ADJACENT, ITEM, MODES, PLAIN, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.moments import Moments
@@ -93,6 +93,15 @@ def has_sums(audit: AuditBase) -> bool:
 def settings(audit: AuditBase) -> dict[str, Any]:
     """Return the options of an audit and its other attributes in one flat dict."""
     return _flat({**audit.headline.attrs, **audit.attrs})
+
+
+def correction_of(audit: AuditBase) -> str:
+    """Return how heavy clusters were corrected for; audits of version 0.1 did not say, and did not.
+
+    The attribute ``correction`` has it in words.
+    """
+    options = _flat({"options": audit.attrs.get("options", "{}")})
+    return str(options.get("correction", PLAIN))
 
 
 def _flat(plain: dict[Any, Any]) -> dict[str, Any]:

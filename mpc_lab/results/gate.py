@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
 from mpc_lab.results.assemble import bracketed, headline_moments, judge, mode_rows
-from mpc_lab.results.base import AuditBase, check_label, settings
+from mpc_lab.results.base import AuditBase, check_label, correction_of, settings
 from mpc_lab.results.questions.sequence import intervals
 from mpc_lab.results.sides import guarded, infer
 from mpc_lab.results.wording import declared
@@ -206,7 +206,15 @@ def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str
     own = headline_moments(audit)
     cells = judge(
         own[0].modes,
-        [infer(moments, cluster=str(options["cluster"]), level=level) for moments in own],
+        [
+            infer(
+                moments,
+                cluster=str(options["cluster"]),
+                level=level,
+                correction=correction_of(audit),
+            )
+            for moments in own
+        ],
         method=str(options["adjust"]),
         level=level,
         tolerance=tolerance,

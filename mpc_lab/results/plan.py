@@ -38,6 +38,8 @@ from mpc_lab.results.wording import PRIMARY_PARTS, Primary
 from mpc_lab.scoring import Boosted, Column, Custom, Rule, as_rule, as_rules
 from mpc_lab.vocabulary import (
     ADJACENT,
+    CORRECTIONS,
+    CR3,
     ITEM,
     MODES,
     PRODUCER,
@@ -84,6 +86,12 @@ class Plan:
     outcome_cap: float | None = None
     owner: str = ITEM
     estimand: str = PAIRS
+    correction: str = CR3
+
+    @property
+    def inference(self) -> dict[str, Any]:
+        """How standard errors and intervals are made."""
+        return {"cluster": self.cluster, "level": self.level, "correction": self.correction}
 
     @property
     def terms(self) -> Terms:
@@ -153,6 +161,7 @@ def make_plan(
     against: str | None = None,
     outcome_cap: float | None = None,
     estimand: str = PAIRS,
+    correction: str = CR3,
 ) -> Plan:
     """Check every option of an audit against what is known of the log."""
     check_tolerance(tolerance)
@@ -181,6 +190,7 @@ def make_plan(
         outcome_cap=None if outcome_cap is None else check_number("outcome_cap", outcome_cap),
         owner=_owner(log, cluster),
         estimand=_label("estimand", estimand, ESTIMANDS),
+        correction=_label("correction", correction, CORRECTIONS),
     )
     named = as_primary(primary, plan.rule_labels, plan.pairing_modes, plan.threshold)
     return replace(plan, primary=named)

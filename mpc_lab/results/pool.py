@@ -21,7 +21,7 @@ from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE, Quantile, Smallest, 
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import moments_by_rule
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.base import is_rank_only, names_in, settings
+from mpc_lab.results.base import correction_of, is_rank_only, names_in, settings
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.pooling import (
     Share,
@@ -36,7 +36,7 @@ from mpc_lab.results.pooling import (
 )
 from mpc_lab.results.sides import infer
 from mpc_lab.results.wording import declared
-from mpc_lab.vocabulary import ITEM, VARIANCES, swept_modes
+from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
@@ -111,6 +111,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
             summed = [
                 with_items(shares, tables, k, moments, edges) for k, moments in enumerate(summed)
             ]
+    plan = _with_correction(plan, audits, summed, lost)
     if any(moments.cells is not None for moments in summed):
         lost.append("the interval of symmetric pairs: inside cells of places it needs the rows")
     if plan.adjust == "romano_wolf":
@@ -123,6 +124,21 @@ def pool(audits: Sequence[Audit]) -> Audit:
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
     return _audit(plan, audits, shares, summed, grid, cross, capped, lost, known_distinct)
+
+
+def _with_correction(
+    plan: Plan, audits: list[Audit], summed: list[Moments], lost: list[str]
+) -> Plan:
+    """Return the plan with the correction that all audits allow."""
+    corrections = {correction_of(audit) for audit in audits}
+    if corrections == {PLAIN}:
+        return replace(plan, correction=PLAIN)
+    if corrections != {CR3} or any("query" not in moments.cr3 for moments in summed):
+        lost.append("the correction cr3: not all audits have it; plain is used")
+        return replace(plan, correction=PLAIN)
+    if any(moments.two_sided is not None and moments.cells is None for moments in summed):
+        lost.append("cr3 of symmetric pairs: their queries are taken as having equal shares")
+    return plan
 
 
 def _fingerprint(audit: Audit) -> str:
@@ -359,6 +375,8 @@ def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
         sides=moments.sides and moments.sides.take(lambda values: values * kept[0]),
         cells=None if moments.cells is None else moments.cells * kept[0],
         weights=moments.weights and moments.weights.take(lambda values: values * kept),
+        cr3={name: np.where(kept > 0, sums, np.nan) for name, sums in moments.cr3.items()},
+        series=moments.series and moments.series.take(lambda values: values * kept),
     )
 
 
@@ -374,7 +392,7 @@ def _own(plan: Plan, moments: Moments, all_pairs: Floats) -> tuple[NDArray[np.in
         wanted = np.array([float(threshold.rank(int(n))) for n in all_pairs])
         enough = pairs >= wanted[:, None]
     else:
-        found = infer(moments, cluster=plan.cluster, level=plan.level)
+        found = infer(moments, **plan.inference)
         smallest = mde(found.std_error[0], found.dof[0], level=plan.level, power=threshold.power)
         enough = smallest <= threshold.effect
     last = np.full(len(pairs), pairs.shape[1] - 1)

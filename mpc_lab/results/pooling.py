@@ -19,9 +19,10 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.capped import CAPPED_SUMS
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.items import MOST_KEPT, Rows, join_rows, rows_of_group, square_rows
+from mpc_lab.pairing.leverage import whole_of
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.modes import rows_of
-from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Series, Sides, Together
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.results.assemble import Cross, moments_by_rule
 from mpc_lab.results.base import need_rows, settings
@@ -223,6 +224,7 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
     every = [moments for share in shares for moments in share.moments]
     weighted = any(moments.weights is not None for moments in every)
     weight, total_of = np.zeros(shape), np.zeros(shape)
+    series = _no_series(shares, shape)
     if all(moments.cells is not None for moments in every):
         cells = np.zeros((3 if weighted else 2, N_PARTS, *shape[1:]))
     for share in shares:
@@ -246,6 +248,8 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
                 by[name].uu[:, group] += moved.uu
             if sides is not None and moments.sides is not None:
                 _add_sides(sides, group, moments.sides, own, index, shift)
+            if series is not None and moments.series is not None:
+                _add_series(series, group, moments.series, own, index, shift)
             if cells is not None and moments.cells is not None:
                 of_cell = moments.cells[:, :, own, index]
                 number = [of_cell[-1] if len(of_cell) > 2 else of_cell[0]] if weighted else []
@@ -265,10 +269,50 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
         by_query = any(moments.by_query for moments in every)
         found = found.with_weights(PairWeights(weight, total_of, by["naive"], by_query))
     if cells is None:
-        return found.with_sides(sides)
+        return _weighed(found.with_sides(sides), series)
     by_side = cells.reshape(len(cells), 2, N_CELLS, *shape[1:])
     joined = combine_cells(by_side[0], by_side[1], number=by_side[2] if weighted else None)
-    return replace(found, cells=cells).with_estimates(joined.estimate)
+    return _weighed(replace(found, cells=cells).with_estimates(joined.estimate), series)
+
+
+def _weighed(moments: Moments, series: Series | None) -> Moments:
+    """Return pooled sums with what single queries weigh, where all audits have kept it.
+
+    Of a mode of two sides it is not kept: its queries are taken as having equal shares.
+    """
+    if series is None:
+        return moments
+    pairs, query = moments.pairs.astype(np.float64), moments.by["query"]
+    delta = moments.by["naive"].cu / np.where(pairs > 0, pairs, np.nan)
+    weight, scale = moments.total_weight, moments.scale
+    series = series.lightened(weight)
+    corrected = scale**2 * series.corrected(query.times(1 / scale), weight, delta)
+    row = moments.two_sided
+    if row is not None:
+        clusters = np.where(moments.clusters[row] > 1, moments.clusters[row], np.nan)
+        corrected[row] = query[row].at(delta[row]) / (1 - 1 / clusters) ** 2
+    return replace(moments, cr3={"query": corrected}, series=series)
+
+
+def _no_series(shares: list[Share], shape: tuple[int, int, int]) -> Series | None:
+    """Return room for what single queries weigh; None where an audit has not kept it."""
+    kept = [moments.series for share in shares for moments in share.moments]
+    known = [series for series in kept if series is not None]
+    if len(known) < len(kept):
+        return None
+    most = max(series.heavy.shape[1] for series in known)
+    return Series(np.zeros((6, *shape)), np.zeros((2, most * len(shares), *shape)))
+
+
+def _add_series(
+    total: Series, group: int, series: Series, own: int, index: NDArray[np.int64], shift: float
+) -> None:
+    """Add what the queries of one audit and group weigh at the shared thresholds."""
+    moved = series.take(lambda values: values[..., own, index]).recentred(shift)
+    total.powers[:, :, group] += moved.powers
+    places = total.heavy[:, :, :, group]
+    taken = int((places[0] > 0).any(axis=(1, 2)).sum())
+    places[:, taken : taken + moved.heavy.shape[1]] = moved.heavy
 
 
 def _no_sides(
@@ -337,7 +381,7 @@ def with_items(
     edges: Floats,
 ) -> Moments:
     """Add up the tables of items and of dyads, then square them."""
-    _, n_groups, n_bins = moments.pairs.shape
+    n_groups = moments.pairs.shape[1]
     rows = rows_of(moments.modes, apart=moments.by_query)
 
     def square(group: int) -> list[ItemSums]:
@@ -345,7 +389,7 @@ def with_items(
             return _join_tables(shares, tables, kind, rule, row, group, moments, edges)
 
         found = [(of("items", row), of("dyads", row)) for row in range(len(rows.sides))]
-        return square_rows(found, rows, n_bins)
+        return square_rows(found, rows, whole_of(moments, group, rows))
 
     found = [square(group) for group in range(n_groups)]
     return put_item_sums(moments, found, shares[0].moments[0].owner)

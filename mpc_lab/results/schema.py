@@ -14,7 +14,14 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.vocabulary import ITEM_SUMS, MODES, QUERY_SUMS, VERDICTS, public_variances
+from mpc_lab.vocabulary import (
+    ITEM_SUMS,
+    MODES,
+    QUERY_SUMS,
+    VERDICTS,
+    WEIGHED_SUMS,
+    listed_variances,
+)
 
 SCHEMA_VERSION = 2
 
@@ -84,6 +91,9 @@ HEADLINE: dict[str, Variable] = {
     ),
     "share_items": Variable(
         HEADLINE_DIMS, "f", "share of the variance that comes from items", "1", optional=True
+    ),
+    "largest_query_share": Variable(
+        HEADLINE_DIMS, "f", "largest share of the pairs in one query", "1", optional=True
     ),
     "heavy_share": Variable(
         HEADLINE_DIMS, "f", "share of the query variance in one query", "1", optional=True
@@ -200,6 +210,43 @@ MOMENTS: dict[str, Variable] = {
             ("uu", "sum of squared weighted centred differences", "outcome^2"),
         )
     },
+    **{
+        f"{family}_cr3": Variable(
+            MOMENT_DIMS,
+            "f",
+            f"sum over {family} clusters of (S/(1 - s))^2, S the sum about the estimate and s the "
+            "share of the pairs",
+            "outcome^2",
+            optional=True,
+        )
+        for family in WEIGHED_SUMS
+    },
+    **{
+        f"headline_{family}_cr3": Variable(
+            ("scoring_rule", "group"),
+            "f",
+            f"the same over {family} clusters for symmetric pairs inside cells of places, at the "
+            "headline's threshold",
+            "outcome^2",
+            optional=True,
+        )
+        for family in WEIGHED_SUMS
+    },
+    "query_powers": Variable(
+        ("scoring_rule", "power", *MOMENT_DIMS[1:]),
+        "f",
+        "over queries with at most 1/32 of the pairs, sums of c^3, c^2 U, c U^2, c^4, c^3 U and "
+        "c^2 U^2, c their pairs and U their centred sum",
+        "",
+        optional=True,
+    ),
+    "query_heavy": Variable(
+        ("scoring_rule", "pairs_or_sum", "heavy", *MOMENT_DIMS[1:]),
+        "f",
+        "pairs and centred sum of the other queries; 0 beyond the last",
+        "",
+        optional=True,
+    ),
     **_side_schema("", "bin"),
     **_side_schema("headline_"),
     "cells": Variable(
@@ -262,7 +309,7 @@ def headline_dataset(
     arrays: dict[str, ArrayLike] = {}
     for name, value in cells.items():
         if isinstance(value, Mapping):
-            known = public_variances()
+            known = listed_variances()
             families = [family for family in known if family in value]
             _refuse_unknown(name, value, known)
             labels["variance"] = text(families)
@@ -306,7 +353,7 @@ def check_headline(ds: xr.Dataset) -> xr.Dataset:
     """Return ``ds`` if it keeps to ``HEADLINE``; otherwise raise an error naming the variable."""
     _check("headline", HEADLINE, ds)
     _check_modes("headline", ds)
-    _refuse_unknown("headline.variance", ds["variance"].values.tolist(), public_variances())
+    _refuse_unknown("headline.variance", ds["variance"].values.tolist(), listed_variances())
     _refuse_unknown("headline.verdict", np.unique(ds["verdict"].values).tolist(), tuple(VERDICTS))
     _check_empty_cells("headline", ds)
     return ds

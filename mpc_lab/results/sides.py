@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import (
     NEVER_TURNED,
     Estimates,
@@ -18,10 +19,10 @@ from mpc_lab.inference.estimates import (
     most_effective,
 )
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE, SHOWN_ORDER
-from mpc_lab.pairing.moments import Moments, Sides
+from mpc_lab.pairing.moments import Moments, Series, Sides
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.schema import SUM_FAMILIES
-from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE
+from mpc_lab.vocabulary import CR3, DIRECTIONS, INCONCLUSIVE, PLAIN, VARIANCES, WEIGHED_SUMS
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.measure_sides import TwoSides
@@ -29,8 +30,18 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
-    """Estimate every cell of axes (mode, group, threshold)."""
+def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLAIN) -> Estimates:
+    """Estimate every cell of axes (mode, group, threshold).
+
+    Parameters
+    ----------
+    moments : Moments
+        With what CR3 needs, where it is asked for.
+    cluster, level
+        As of an audit.
+    correction : {"plain", "cr3"}
+    """
+    _check_weighed(moments, cluster, correction)
     by_item = "item" in moments.by
     items = None
     if by_item:
@@ -48,8 +59,20 @@ def infer(moments: Moments, *, cluster: str, level: float) -> Estimates:
         shared_items=_items_recur(moments) if by_item else False,
         most_effective=most_effective(moments),
         owner=moments.owner,
+        cr3=moments.cr3 if "query" in moments.cr3 else None,
+        corrected=correction == CR3,
     )
     return _with_reasons(moments, found)
+
+
+def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
+    """Refuse a correction that these sums do not allow."""
+    needed = [name for name in VARIANCES[cluster].terms if name in WEIGHED_SUMS]
+    if correction == CR3 and not moments.cr3.keys() >= set(needed):
+        raise MpcError(
+            "correction='cr3' needs what single clusters weigh, which these sums do not hold; use "
+            "correction='plain'."
+        )
 
 
 def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
@@ -81,7 +104,7 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
     """Return the effect of place and who was shown where, as (rule, mode, group)."""
     if not sides:
         return {}
-    found = [infer(one.place, cluster=plan.cluster, level=plan.level) for one in sides]
+    found = [infer(one.place, **plan.inference) for one in sides]
     both = [mode.two_sided or bool(mode.bracket or mode.judged_by) for mode in plan.swept_modes]
     two = [mode.two_sided for mode in plan.swept_modes]
     one = [here and not twice for here, twice in zip(both, two, strict=True)]
@@ -135,7 +158,38 @@ def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, A
         cells["cells"] = np.stack([part.cells for part in by_rule if part.cells is not None])
         at_headline = _side_cells(own) if own else {}
         cells |= {f"headline_{name}": values[..., 0] for name, values in at_headline.items()}
+        for name in own[0].cr3 if own else ():
+            of_mode = [part.cr3[name][part.two_sided, :, 0] for part in own]
+            cells[f"headline_{name}_cr3"] = np.stack(of_mode)
     return cells
+
+
+def share_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
+    """Return what single clusters weigh as it is saved, with what pools need of it."""
+    cells = {
+        f"{name}_cr3": np.stack([part.cr3[name] for part in by_rule]) for name in by_rule[0].cr3
+    }
+    series = [part.series for part in by_rule if part.series is not None]
+    if len(series) < len(by_rule):
+        return cells
+    most = max(one.heavy.shape[1] for one in series)
+    heavy = [one.with_room(most).heavy for one in series]
+    return cells | {
+        "query_powers": np.stack([one.powers for one in series]),
+        "query_heavy": np.stack(heavy),
+    }
+
+
+def read_shares(values: dict[str, Array], rule: int) -> dict[str, Any]:
+    """Return what single clusters weigh under one rule, where it was saved."""
+    found: dict[str, Any] = {
+        "cr3": {
+            name: values[f"{name}_cr3"][rule] for name in WEIGHED_SUMS if f"{name}_cr3" in values
+        }
+    }
+    if "query_powers" in values:
+        found["series"] = Series(values["query_powers"][rule], values["query_heavy"][rule])
+    return found
 
 
 def read_headline_sides(saved: xr.Dataset, rule: int, part: Moments) -> Moments:
@@ -144,7 +198,11 @@ def read_headline_sides(saved: xr.Dataset, rule: int, part: Moments) -> Moments:
         return part
     names = [str(name) for name in saved.data_vars if str(name).startswith("headline_")]
     values = {name.removeprefix("headline_"): saved[name].values[..., None] for name in names}
-    return part.with_sides(read_sides(values, rule))
+    cr3 = {name: known.copy() for name, known in part.cr3.items()}
+    for name, known in cr3.items():
+        if f"{name}_cr3" in values:
+            known[part.two_sided] = values[f"{name}_cr3"][rule]
+    return replace(part.with_sides(read_sides(values, rule)), cr3=cr3)
 
 
 def _side_cells(by_rule: Sequence[Moments]) -> dict[str, Array]:

@@ -13,7 +13,13 @@ from mpc_lab.engines.memory import MemorySource
 from mpc_lab.inference.bands import correlation, covariance, sup_t_band
 from mpc_lab.inference.estimates import critical
 from mpc_lab.inference.verdicts import METHODS, adjust
-from mpc_lab.pairing.measure import choose_thresholds, covariances, measure, measure_cross
+from mpc_lab.pairing.measure import (
+    choose_thresholds,
+    covariances,
+    measure,
+    weigh_curve,
+    weigh_headline,
+)
 from mpc_lab.pairing.terms import Quantile, default_grid
 from mpc_lab.results.assemble import judge
 from mpc_lab.results.sides import infer
@@ -107,12 +113,16 @@ def source_of(ranking, groups=None):
     return MemorySource(ranking, ranking.groups if groups is None else tuple(groups))
 
 
-def sums(source, edges):
+def sums(source, edges, modes=(MATCHED, MIRRORED)):
     """Return the sums over pairs up to the thresholds, the same for all groups or one row each."""
     edges = np.broadcast_to(edges, (len(source.groups), np.shape(edges)[-1]))
-    return measure(
-        source, Baseline(), np.ascontiguousarray(edges), modes=(MATCHED, MIRRORED), items=True
-    )
+    found = measure(source, Baseline(), np.ascontiguousarray(edges), modes=modes, items=True)
+    return weigh_headline(source, Baseline(), found)[0]
+
+
+def inferred(moments, cluster="union"):
+    """Return the estimates as an audit makes them."""
+    return infer(moments, cluster=cluster, level=LEVEL, correction="cr3")
 
 
 def thresholds(source):
@@ -126,13 +136,12 @@ def covers(moments, truth):
     None where no interval can be given. "query, Q − 1" has as many degrees of freedom as a
     regression clustered by query would take.
     """
-    found = {name: infer(moments, cluster=name, level=LEVEL) for name in ("union", "query")}
-    found["naive"] = infer(moments, cluster="naive", level=LEVEL)
+    found = {name: inferred(moments, name) for name in ("union", "query", "naive")}
     held = {}
     for name, cells in found.items():
         inside = (cells.ci_low <= truth) & (truth <= cells.ci_high)
         held[name] = np.where(cells.estimable, inside, None)[0].ravel()
-    cells = found["query"]
+    cells = infer(moments, cluster="query", level=LEVEL, correction="plain")
     half = critical((1 - LEVEL) / 2, np.maximum(moments.clusters - 1.0, 1.0)) * cells.std_error
     inside = np.abs(cells.estimate - truth) <= half
     held["query, Q − 1"] = np.where(cells.estimable, inside, None)[0].ravel()
@@ -150,9 +159,9 @@ def band_over(source, grid):
     Each as (low, high), and NaN where no interval can be given.
     """
     moments = sums(source, grid)
-    cells = infer(moments, cluster="union", level=LEVEL)
+    cells = inferred(moments)
     estimate, spread, dof = (x[0, 0] for x in (cells.estimate, cells.std_error, cells.dof))
-    ((_, cross),) = measure_cross(source, Baseline(), grid[None], modes=(MATCHED, MIRRORED))
+    ((_, cross),) = weigh_curve(source, Baseline(), moments)[1]
     pairs = moments.pairs[0, 0].astype(float)
     delta = moments.by["naive"].cu[0, 0] / np.maximum(pairs, 1.0)
     together = covariance(pairs, delta, cross.cc[0, 0], cross.cu[0, 0], cross.uu[0, 0])
@@ -167,7 +176,7 @@ def band_over(source, grid):
 def rejections(source, epsilon, *, cluster="union"):
     """Return which cells each method of adjustment rejects among matched pairs."""
     moments = sums(source, [epsilon])
-    cells = infer(moments, cluster=cluster, level=LEVEL)
+    cells = inferred(moments, cluster)
     matched = (getattr(cells, x)[0, :, 0] for x in ("p_value", "estimate", "std_error", "dof"))
     p, estimate, error, dof = matched
     every = np.full((1, len(source.groups)), epsilon)
@@ -185,7 +194,7 @@ def verdicts(moments, *, method="holm", tolerance=None):
     found = []
     for k in range(moments.edges.shape[1]):
         own = moments.at(np.full((len(moments.center), 1), k))
-        cells = [infer(own, cluster="union", level=LEVEL)]
+        cells = [inferred(own)]
         judged = judge(own.modes, cells, method=method, level=LEVEL, tolerance=tolerance, seed=0)
         found.append((judged["verdict"][0, 0], judged["verdict_reason"][0, 0]))
     return tuple(np.array(part) for part in zip(*found, strict=True))

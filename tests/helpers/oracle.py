@@ -189,6 +189,9 @@ class Sums:
     n_items: int = 0
     estimate: Fraction | None = None
     raw: dict[str, Fraction] = field(default_factory=dict)
+    cr3: dict[str, Fraction | None] = field(default_factory=dict)
+    largest_query_share: Fraction | None = None
+    heavy_share: Fraction | None = None
     size: dict[str, Fraction] = field(default_factory=dict)
 
 
@@ -212,17 +215,51 @@ def sums(log: Log, kept: list[tuple[int, int]], contrast: str = "difference") ->
     found = Sums(n, len({log.query[i] for i, _ in kept}), len(set(clusters)), 0, theta)
     found.raw = {"naive": variance(np.eye(n, dtype=bool)), "query": variance(in_cluster)}
     found.size = {"naive": Fraction(n), "query": effective(clusters)}
+    found.cr3 = {"query": changes(d, by_label([[label] for label in clusters]))}
+    found.largest_query_share = Fraction(max(Counter(clusters).values()), n)
+    squares = [sum(u[p] for p in members) ** 2 for members in by_label([[c] for c in clusters])]
+    if any(squares):
+        found.heavy_share = Fraction(max(squares), sum(squares))
     if log.item is not None:
         in_item = share_item(log, kept)
         found.n_items = len({log.item[row] for pair in kept for row in pair})
         found.raw["item"] = variance(in_item)
         found.raw["both"] = variance(in_item & in_cluster)
         found.raw["union"] = found.raw["item"] + found.raw["query"] - found.raw["both"]
+        of_items = [[log.item[i], log.item[j]] for i, j in kept]
+        dyads = by_label([[frozenset(map(str, two))] for two in of_items])
+        again = Fraction(sum(sum(u[p] for p in same_two) ** 2 for same_two in dyads))
+        found.cr3["item"] = found.cr3["union"] = None
+        alone = changes(d, by_label(of_items))
+        if alone is not None:
+            found.cr3["item"] = alone - again / (n * scale) ** 2
+            if found.cr3["query"] is not None:
+                found.cr3["union"] = found.cr3["item"] + found.cr3["query"] - found.raw["both"]
         found.size["item"] = item_effective(log, kept)
         found.size["union"] = found.size["query"]
         if items_recur(log):
             found.size["union"] = min(found.size["query"], found.size["item"])
     return found
+
+
+def by_label(labels: list[list]) -> list[list[int]]:
+    """Return the pairs of each cluster; a pair may be in several."""
+    found: dict = {}
+    for pair, names in enumerate(labels):
+        for name in names:
+            found.setdefault(name, []).append(pair)
+    return list(found.values())
+
+
+def changes(d: list[Fraction], clusters: list[list[int]]) -> Fraction | None:
+    """Add the squared changes of the mean where one cluster is left out; None: nothing is left."""
+    mean, total = sum(d) / len(d), Fraction(0)
+    for members in clusters:
+        rest = len(d) - len(members)
+        if not rest:
+            return None
+        total += (mean - (sum(d) - sum(d[p] for p in members)) / rest) ** 2
+    return total
 
 
 def sums_of_part(log: Log, kept: list[tuple[int, int]]) -> Sums:
@@ -237,9 +274,16 @@ def sums_of_part(log: Log, kept: list[tuple[int, int]]) -> Sums:
 # Inference ----------------------------------------------------------------------------------------
 
 
-def used_variance(found: Sums, cluster: str) -> Fraction:
+def used_variance(found: Sums, cluster: str, correction: str = "cr3") -> Fraction | None:
     """Return the variance that intervals of this kind of clustering are made of."""
     raw, g = found.raw, found.size[cluster]
+    if cluster != "naive" and correction == "cr3":
+        cr3 = found.cr3
+        if None in (cr3.values() if cluster == "union" else [cr3[cluster]]):
+            return None
+        if cluster == "query":
+            return cr3["query"] * Fraction(found.n_clusters - 1, found.n_clusters)
+        return max(cr3.values()) if cluster == "union" else cr3["item"]
     if cluster == "naive":
         return raw["naive"]
     if cluster == "query":
@@ -250,19 +294,21 @@ def used_variance(found: Sums, cluster: str) -> Fraction:
     return largest * g / (g - 1)
 
 
-def variance_from(found: Sums) -> str:
+def variance_from(found: Sums, correction: str = "cr3") -> str:
     """Return the name of the largest of the three variances; near ties count as union."""
-    largest = max(found.raw[name] for name in ("union", "query", "item"))
-    if found.raw["union"] >= largest * (1 - Fraction(1, 10**12)):
+    raw = found.cr3 if correction == "cr3" else found.raw
+    largest = max(raw[name] for name in ("union", "query", "item"))
+    if raw["union"] >= largest * (1 - Fraction(1, 10**12)):
         return "union"
-    return "query" if found.raw["query"] == largest else "item"
+    return "query" if raw["query"] == largest else "item"
 
 
-def estimable(found: Sums, cluster: str) -> bool:
+def estimable(found: Sums, cluster: str, correction: str = "cr3") -> bool:
     """Say whether the cell has at least three effective clusters and a variance."""
     if not found.n_pairs or found.size[cluster] < 3:
         return False
-    return used_variance(found, cluster) > 0
+    variance = used_variance(found, cluster, correction)
+    return variance is not None and variance > 0
 
 
 @dataclass(frozen=True)
@@ -282,13 +328,13 @@ class Cell:
     dof: float = NAN
 
 
-def cell(found: Sums, cluster: str, level: float = 0.95) -> Cell:
+def cell(found: Sums, cluster: str, level: float = 0.95, correction: str = "cr3") -> Cell:
     """Return the inference of one cell: t with G − 1 degrees of freedom, G effective."""
     mean = NAN if found.estimate is None else float(found.estimate)
     shown = (found.n_pairs, found.n_queries, found.n_items, mean)
-    if not estimable(found, cluster):
+    if not estimable(found, cluster, correction):
         return Cell(*shown, estimable=False)
-    se = math.sqrt(used_variance(found, cluster))
+    se = math.sqrt(used_variance(found, cluster, correction))
     g = float(found.size[cluster])
     t = stats.t(g - 1)
     half = t.ppf(1 - (1 - level) / 2) * se

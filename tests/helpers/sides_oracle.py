@@ -93,6 +93,28 @@ class TwoSided:
             found["union"] = found["item"] + found["query"] - found["both"]
         return found
 
+    def cr3(self, log: Log) -> dict[str, float]:
+        """Return the raw variances with each cluster's part on a side divided by what it leaves.
+
+        Where there is one cell, that is the change of the estimate where the cluster is left out.
+        """
+        found = {"query": self._changes([[log.cluster[i]] for i, _ in self.pairs])}
+        if log.item is not None:
+            items = [[log.item[i], log.item[j]] for i, j in self.pairs]
+            same_two = same([str(sorted(map(str, two))) for two in items])
+            again = self.contribution @ same_two @ self.contribution
+            found["item"] = self._changes(items) - again
+            found["union"] = found["item"] + found["query"] - self.raw(log)["both"]
+        return found
+
+    def _changes(self, labels: list[list]) -> float:
+        total = 0.0
+        for label in {name for names in labels for name in names}:
+            here = np.array([label in names for names in labels])
+            left = {side: 1 - w[here].sum() / w.sum() for side, w in self.weight.items()}
+            total += sum(self.by_side[side][here].sum() / left[side] for side in left) ** 2
+        return total
+
     def effective(self, log: Log, family: str, *, items_recur: bool = True) -> float:
         """Return G by the rule for estimates made of parts."""
         labels = [[log.cluster[i] for i, _ in self.pairs]]

@@ -147,7 +147,8 @@ def test_naive_variance_has_no_correction():
 def test_standard_error_stands_among_those_of_all_families(cluster):
     cell = run(random_pairs(0), cluster)
     assert cell.std_error_by[cluster] == cell.std_error
-    assert list(cell.std_error_by) == ["naive", "query", "item", "producer", "union"]
+    families = ["naive", "query", "item", "producer", "union", "query_cr3"]
+    assert list(cell.std_error_by) == families
 
 
 def test_families_without_sums_are_nan():

@@ -6,6 +6,7 @@ from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing import items
 from mpc_lab.pairing.items import rows_of_group, square_rows
 from mpc_lab.pairing.kernels import stable_order
+from mpc_lab.pairing.leverage import whole_of
 from mpc_lab.pairing.log import rescore, sort_rows
 from mpc_lab.pairing.measure import measure
 from mpc_lab.pairing.modes import rows_of
@@ -35,11 +36,13 @@ def test_rows_squared_are_the_sums_over_items_and_dyads():
     ranking = small_ranking()
     moments = moments_of(ranking)
     rows = rows_of_group(sort_rows(ranking), 1, moments, 1)
-    by_mode = square_rows(rows, rows_of(moments.modes), 3)
+    sum_rows = rows_of(moments.modes)
+    by_mode = square_rows(rows, sum_rows, whole_of(moments, 1, sum_rows))
     for name, products in by_mode[moments.two_sided].sides.items():
         assert np.allclose(products, moments.sides.by[name][:, :, 1])
     for mode, found in enumerate(by_mode):
         assert (found.items == moments.items[mode, 1]).all()
+        assert np.allclose(found.cr3, moments.cr3["item"][mode, 1], rtol=1e-12, equal_nan=True)
         if mode == moments.two_sided:
             continue
         assert np.allclose(found.inside, moments.squares["inside"][mode, 1])

@@ -11,7 +11,7 @@ import pytest
 import mpc_lab as mpc
 from helpers import oracle, terms_oracle
 from helpers.terms_oracle import draw_log, frame_of
-from mpc_lab.pairing import heavy
+from mpc_lab.pairing import sweep
 from mpc_lab.pairing.log import percentiles, sort_rows, spread_of_queries
 
 MODES = ["matched", "mirrored", "adjacent"]
@@ -198,7 +198,7 @@ def test_more_signs_than_can_be_visited_are_refused(monkeypatch):
 @pytest.mark.parametrize("terms", [{}, *TERMS.values()], ids=["plain", *TERMS])
 def test_the_heaviest_query_is_found(monkeypatch, how, terms):
     if how == "by windows":
-        monkeypatch.setattr(heavy, "_MOST_VISITED", -1)
+        monkeypatch.setattr(sweep, "PAIR_COST", np.inf)
     log = draw_log(8, n_queries=14)
     audit = audit_of(log, threshold=mpc.Quantile(0.6), **terms)
     for group in audit.groups:

@@ -20,7 +20,7 @@ from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.measure import measure, measure_cross
+from mpc_lab.pairing.measure import measure, weigh_curve
 from mpc_lab.pairing.pairs import pair_rows, sums_by_unit
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import MATCHED, MIRRORED, MODES
@@ -147,9 +147,15 @@ def test_how_thresholds_move_together_is_the_same():
     for way in ("pairs", "windows"):
         with swept_by(way):
             grid = np.tile(EDGES, (3, 1))
-            found.append(measure_cross(source, Baseline(), grid, modes=(MATCHED, MIRRORED))[0][1])
+            how = {"modes": (MATCHED, MIRRORED), "items": False}
+            moments = measure(source, Baseline(), grid, **how)
+            weighed, ((_, cross),) = weigh_curve(source, Baseline(), moments)
+            found.append((cross, weighed))
     for square in ("cc", "cu", "uu"):
-        np.testing.assert_array_equal(*(getattr(cross, square) for cross in found))
+        np.testing.assert_array_equal(*(getattr(cross, square) for cross, _ in found))
+    np.testing.assert_allclose(*(own.cr3["query"] for _, own in found), rtol=1e-12)
+    for part in ("powers", "heavy"):
+        np.testing.assert_allclose(*(getattr(own.series, part) for _, own in found), rtol=1e-12)
 
 
 def test_units_of_several_queries_are_one_cluster():

@@ -17,6 +17,7 @@ LABELS = (("1", "2"), ("baseline",), ("matched",))
 OPTIONAL = {
     "exploratory",
     "heavy_share",
+    "largest_query_share",
     "underpowered",
     *(f"place_{name}" for name in ("overlap", "effect", "effect_low", "effect_high")),
     "place_effect_p_value",

@@ -12,7 +12,7 @@ import xarray as xr
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.log import Log, PlainWalk, compare_group
-from mpc_lab.pairing.measure import choose_thresholds, measure
+from mpc_lab.pairing.measure import choose_thresholds, measure, weigh_headline
 from mpc_lab.pairing.pairs import count_matched
 from mpc_lab.pairing.terms import (
     CLOSENESS,
@@ -27,6 +27,7 @@ from mpc_lab.pairing.terms import (
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
+    correction_of,
     inference_options,
     need_rows,
     refuse_rank_only,
@@ -83,7 +84,16 @@ def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
         source = _OneGroup(ranking, group, log)
         if name not in found_at:
             found_at[name] = _epsilon(source, threshold, name)
-        rows.append(_estimates(source, how, found_at[name], cluster, level))
+        rows.append(
+            _estimates(
+                source,
+                how,
+                found_at[name],
+                cluster=cluster,
+                level=level,
+                correction=correction_of(audit),
+            )
+        )
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     family = adjust(
         columns["p_value"],
@@ -125,12 +135,13 @@ def _epsilon(source: _OneGroup, threshold: Quantile | Smallest, name: str) -> Fl
 
 
 def _estimates(
-    source: _OneGroup, mode: Mode, epsilon: Floats, cluster: str, level: float
+    source: _OneGroup, mode: Mode, epsilon: Floats, *, cluster: str, level: float, correction: str
 ) -> dict[str, float | int]:
     edges = np.nan_to_num(epsilon, nan=-1.0)[:, None]
     items = VARIANCES[cluster].needs_items
     moments = measure(source, None, edges, modes=(mode,), items=items)  # type: ignore[arg-type]
-    found = infer(moments, cluster=cluster, level=level)
+    moments, _ = weigh_headline(source, None, moments)  # type: ignore[arg-type]
+    found = infer(moments, cluster=cluster, level=level, correction=correction)
     row: dict[str, float | int] = {"epsilon": float(epsilon[0])}
     row |= {name: float(getattr(found, name)[0, 0, 0]) for name in _NUMBERS}
     for name in ("pairs", "queries", "items"):

@@ -17,7 +17,7 @@ from mpc_lab.results.assemble import (
     mode_rows,
     weakest_sides,
 )
-from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.base import AuditBase, correction_of, settings
 from mpc_lab.results.sides import infer
 
 _MEANING = {
@@ -37,7 +37,8 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
     options = settings(audit)
     level = float(options["level"])
     own = headline_moments(audit)
-    found = [infer(moments, cluster=str(options["cluster"]), level=level) for moments in own]
+    cluster, correction = str(options["cluster"]), correction_of(audit)
+    found = [infer(moments, cluster=cluster, level=level, correction=correction) for moments in own]
 
     def stacked(values: list[Any]) -> Any:
         return np.stack([np.asarray(value)[..., 0] for value in values])
