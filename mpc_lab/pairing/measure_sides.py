@@ -31,7 +31,7 @@ from mpc_lab.pairing.sided import (
 )
 from mpc_lab.pairing.walk import Source, Walk
 from mpc_lab.scoring import Rule
-from mpc_lab.vocabulary import SYMMETRIC, Floats
+from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 
 @dataclass(frozen=True)
