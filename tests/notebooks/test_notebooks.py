@@ -9,7 +9,13 @@ import pytest
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-NEED_NO_DATA = ("01_first_audit", "02_why_not_calibration", "04_epsilon", "06_rivals")
+NEED_NO_DATA = (
+    "01_first_audit",
+    "02_why_not_calibration",
+    "04_epsilon",
+    "06_rivals",
+    "07_clicks_and_places",
+)
 
 
 def named(path: Path) -> str:
@@ -26,7 +32,7 @@ def text(path: Path) -> str:
     return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
-def test_there_are_six():
+def test_there_are_seven():
     assert [path.stem for path in ALL] == [
         "01_first_audit",
         "02_why_not_calibration",
@@ -34,6 +40,7 @@ def test_there_are_six():
         "04_epsilon",
         "05_your_own_log",
         "06_rivals",
+        "07_clicks_and_places",
     ]
 
 
