@@ -211,9 +211,9 @@ def _written(
     sizes = [2 * n for n in counts], list(counts)
     if counted:
         nothing = [0] * len(counts)
-        counted = _Places(make_room(nothing), make_room(nothing))
-        write(counted)
-        sizes = counted.items.next.tolist(), counted.dyads.next.tolist()
+        rooms = _Places(make_room(nothing), make_room(nothing))
+        write(rooms)
+        sizes = rooms.items.next.tolist(), rooms.dyads.next.tolist()
     places = _Places(*(make_room(size, weighted=weighted) for size in sizes))
     starts = [room.next.copy() for room in places]
     write(places)

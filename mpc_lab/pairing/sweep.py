@@ -348,8 +348,9 @@ def sweep(
                     how = (edges, long.bins, center)
                     _sweep_windows(*rows, *how, held, here, long.stop)
                     if placed:
-                        of_cells = (tie, edges, local, of_twin, center, sign)
-                        _book_cells(*rows[:5], *of_cells, held, parts)
+                        _book_cells(
+                            *rows[:5], tie, edges, local, of_twin, center, sign, held, parts
+                        )
             for lower in range(starts[q], starts[q + 1] if visited else starts[q]):
                 edge = 0
                 for upper in range(lower + 1, starts[q + 1]):
@@ -454,7 +455,8 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     tables = FirstBinTables(n_items, len(layout.sides) * layout.n_groups, layout.n_bins)
     start = np.zeros(sum(int(np.prod(shape)) for shape in _shapes(layout)))
     packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
-    return _cumulated(layout, *_unpack(layout, packed), tables.first())
+    sums, twin, cells, shares = _unpack(layout, packed)
+    return _cumulated(layout, sums, twin, cells, shares, tables.first())
 
 
 def n_twins(layout: Layout) -> int:

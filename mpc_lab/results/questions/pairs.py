@@ -255,8 +255,8 @@ class CellRows:
             tables = (count, count * pairs.d, np.ones(len(part)))
             return tuple(csr_array((values, at), shape=shape) for values in tables)  # type: ignore[return-value]
         sides = sums_by_side(self.log, self.member, MODES[mode], epsilon)
-        tables = [csr_array(np.column_stack([side[k] for side in sides])) for k in (0, 1)]
-        return tables[0], tables[1], tables[0][:, :0]
+        counts, sums = (csr_array(np.column_stack([side[k] for side in sides])) for k in (0, 1))
+        return counts, sums, counts[:, :0]
 
     def sided(self, pairs: CellPairs, tie: float) -> SidedPairs:
         """Return listed pairs on the sides of a tie: by place where there are positions.

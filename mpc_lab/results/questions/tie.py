@@ -101,7 +101,7 @@ def tie(
         if is_headline and SYMMETRIC.name in audit.headline["pairing_mode"].values:
             # The same number with the residuals of its cells of places.
             labels = {"scoring_rule": scoring_rule, "pairing_mode": SYMMETRIC.name}
-            cells = audit.headline.sel(group=group, **labels)
+            cells = audit.headline.sel({"group": group, **labels})
             low, high = float(cells["ci_low"]), float(cells["ci_high"])
             gap = (float(cells["estimate"]), low, high)
         place = _values(None if fitted is None else fitted.half_difference)
