@@ -21,8 +21,8 @@ from mpc_lab.engines.partitions import (
     PAIRS_AT_LEAST,
     PAIRS_OF_A_PART,
     Partition,
+    RowTally,
     Spec,
-    Tally,
     check_columns,
     explain_lost,
     explain_unreadable,
@@ -153,7 +153,7 @@ class DaskLog(OpenLog):
             parts = DaskParts([later(getattr)(one, "part") for one in partitions], progress)
             yield open_source(self.known, tallies, parts, plan)
 
-    def _read_whole_units(self, spec: Spec) -> tuple[list[Any], list[Tally]]:
+    def _read_whole_units(self, spec: Spec) -> tuple[list[Any], list[RowTally]]:
         """Return partitions that hold whole units, and what is counted of them.
 
         The tasks that read the partitions say themselves which units they hold: another pass over
@@ -194,7 +194,7 @@ def _shuffle(numbered: list[Any], meta: pd.DataFrame, spec: Spec) -> list[Any]:
     return list(shuffled.to_delayed())
 
 
-def _read(frames: list[Any], spec: Spec) -> tuple[list[Any], list[Tally]]:
+def _read(frames: list[Any], spec: Spec) -> tuple[list[Any], list[RowTally]]:
     shared = later(spec)
     asked = [later(_read_numbered)(frame, shared, number) for number, frame in enumerate(frames)]
     partitions = list(_dask().persist(*asked))

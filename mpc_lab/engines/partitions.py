@@ -140,7 +140,7 @@ def count_words(groups: tuple[str, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Tally:
+class RowTally:
     """What is counted of a partition.
 
     Attributes
@@ -168,7 +168,7 @@ class Partition:
     """A part of a log, and what is counted of it."""
 
     part: Part
-    tally: Tally
+    tally: RowTally
 
 
 def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
@@ -178,7 +178,7 @@ def read_partition(frame: Any, spec: Spec, number: int) -> Partition:
         for name in spec.needed:
             get_column(table, name)
         if not len(table) or (spec.drop and not len(complete_rows(table, spec.columns))):
-            return Partition(_make_empty(spec), Tally(0, len(table)))
+            return Partition(_make_empty(spec), RowTally(0, len(table)))
         ranking = cap_outcomes(Ranking(frame, **spec.keywords), spec.outcome_cap)
         ranking = sum_by(ranking, spec.owner)
         return _sort_partition(ranking, spec, number)
@@ -205,7 +205,7 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
     part = Part(replace(log, origin=number << 32), extra, items, owners, labels)
     counts = (ranking.n_rows, ranking.dropped, ranking.n_capped, ranking.n_floored)
     counted = (*counts, queries, units, items, ranking.outcome_range, of_items)
-    return Partition(part, Tally(*counted))
+    return Partition(part, RowTally(*counted))
 
 
 def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
@@ -224,7 +224,7 @@ def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
     return names, names[producer_of]
 
 
-def _check_producers(tallies: list[Tally], parts: Parts) -> None:
+def _check_producers(tallies: list[RowTally], parts: Parts) -> None:
     """Refuse an item that has another producer in another partition."""
     found = np.unique(
         np.concatenate(
@@ -274,7 +274,7 @@ def check_columns(frame: Any, spec: Spec) -> None:
             raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")
 
 
-def open_source(known: Known, tallies: list[Tally], parts: Parts, plan: Plan) -> PartsSource:
+def open_source(known: Known, tallies: list[RowTally], parts: Parts, plan: Plan) -> PartsSource:
     """Check and count what lies in all partitions, and make them ready to be walked."""
     dropped = sum(tally.dropped for tally in tallies)
     if not sum(tally.n_rows for tally in tallies):

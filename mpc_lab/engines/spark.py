@@ -24,8 +24,8 @@ from mpc_lab.engines.partitions import (
     PAIRS_AT_LEAST,
     PAIRS_OF_A_PART,
     Partition,
+    RowTally,
     Spec,
-    Tally,
     check_columns,
     explain_lost,
     explain_unreadable,
@@ -162,7 +162,7 @@ class SparkParts:
         self.buckets = min(partitions, MOST_BUCKETS)
         self.pairs_at_once = max(PAIRS_AT_LEAST, PAIRS_OF_A_PART * partitions)
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[RowTally]:
         """Return what is counted of every part."""
         return _run(self.rows, partial(_each, _get_tally))
 
@@ -271,7 +271,7 @@ def _apply(task: Callable[[Part], Any], partition: Partition) -> Any:
     return task(partition.part)
 
 
-def _get_tally(partition: Partition) -> Tally:
+def _get_tally(partition: Partition) -> RowTally:
     return partition.tally
 
 

@@ -259,29 +259,6 @@ def keep_rows(log: Log, keep: Flags) -> Log:
     )
 
 
-def slice_units(log: Log, first: int, last: int) -> Log:
-    """Return the units from `first` to before `last` as a log of their own."""
-    queries = slice(int(log.units[first]), int(log.units[last]) + 1)
-    starts = log.starts[queries]
-    rows = slice(int(starts[0]), int(starts[-1]))
-    below = log.below[rows]
-    return replace(
-        log,
-        units=log.units[first : last + 1] - log.units[first],
-        starts=starts - starts[0],
-        score=log.score[rows],
-        outcome=log.outcome[rows],
-        masks=np.ascontiguousarray(log.masks[:, rows]),
-        item=log.item[rows] if len(log.item) else log.item,
-        owner=log.owner[rows] if len(log.owner) else log.owner,
-        below=np.where(below >= 0, below - starts[0], -1),
-        row=log.row[rows],
-        tie=log.tie[rows],
-        origin=log.origin + int(log.units[first]),
-        weight=log.weight[queries.start : queries.stop - 1] if len(log.weight) else log.weight,
-    )
-
-
 @kernel
 def _merge(
     starts: Ints,
