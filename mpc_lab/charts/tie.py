@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 660, 250
 # The words stand to the right of the drawing, at these multiples of ε.
-_END, _MARK, _WORDS = 2.45, 1.1, 1.17
+_END, _MARK, _WORDS = 2.0, 1.1, 1.17
 _APART = 15
 _X_TITLE = "score of the item of the group, less that of the other (units of the score)"
 
@@ -102,6 +102,7 @@ def _words(audit: Audit, found: Tie, group: str, *, sure: bool) -> tuple[str, li
         second = f"no {effect} is seen"
     if found.lines and math.isfinite(found.place[0]):
         lines.append(f"Half the jump is the {effect}: {with_interval(*found.place)}")
+    lines.append(f"The gap at a tie, the mean of both sides: {with_interval(*found.gap)}")
     return minus(f"{first}; {second}"), [minus(line) for line in lines]
 
 
@@ -213,7 +214,7 @@ def _lines(found: Tie) -> list[alt.Chart]:
 def _headings(reach: float, found: Tie) -> list[alt.Chart]:
     """Return what left and right mean, at the top of the drawing."""
     shown = "shown" if found.by_place else "ranked"
-    words = {-0.52: f"◀ {shown} below the other", 0.52: f"{shown} above the other ▶"}
+    words = {-0.52: f"◀ {shown} below", 0.52: f"{shown} above ▶"}
     return [
         _one(distance=at * reach, label=text)
         .mark_text(color=theme.GREY, fontSize=11.5, fontWeight="bold", baseline="top")
@@ -266,12 +267,12 @@ def _labels(
     digits = 3
     words = [
         (f"{shown} above: {entry(above, digits)}", above, False),
-        (f"gap at a tie: {with_interval(*found.gap)}", found.gap[0], True),
+        (f"gap at a tie: {entry(found.gap[0], digits)}", found.gap[0], True),
         (f"{shown} below: {entry(below, digits)}", below, False),
     ]
     if found.lines and math.isfinite(found.place[0]):
         effect = "place" if found.by_place else "rank"
-        half = f"effect of {effect}: {with_interval(*found.place)}"
+        half = f"effect of {effect}: {entry(found.place[0], digits)}"
         words.append((half, found.gap[0] - 1e-9, False))
     words.sort(key=lambda word: -word[1])
     heights = _spread([at for _, at, _ in words], _APART * unit, span)

@@ -50,7 +50,7 @@ def test_the_chart_says_both_findings_and_marks_them(clicks):
     labels = {row["label"] for row in _all(chart, "label")}
     assert any(text.startswith("gap at a tie: ") for text in labels)
     assert any(text.startswith("effect of place: ") for text in labels)
-    assert "shown above the other ▶" in labels
+    assert "shown above ▶" in labels
     assert marks(chart).count("line") == 2
     assert len(rows(chart, "side")) == 20
 
@@ -70,7 +70,7 @@ def test_without_positions_nothing_is_called_place():
     audit = mpc.audit(mpc.datasets.synthetic(2000), threshold=0.05, progress=False)
     chart = charts.tie(audit, "1")
     assert "place" not in title(chart)
-    assert "ranked below the other" in str([row["label"] for row in _all(chart, "label")])
+    assert "◀ ranked below" in str([row["label"] for row in _all(chart, "label")])
 
 
 def test_coarse_scores_have_means_and_no_lines(clicks):

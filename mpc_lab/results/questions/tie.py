@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from mpc_lab.errors import check_epsilon, check_whole
 from mpc_lab.results.base import AuditBase, cell_epsilon, inference_options, refuse_rank_only
@@ -98,13 +99,14 @@ def tie(
         fitted = intercepts(sided, weight, degree=1, **how) if lines else means
         lines = lines and fitted is not None
         gap = _values(None if means is None else means.mean)
+        place = _values(None if fitted is None else fitted.half_difference)
         if is_headline and SYMMETRIC.name in audit.headline["pairing_mode"].values:
-            # The same number with the residuals of its cells of places.
+            # The same numbers, with the variance of the audit.
             labels = {"scoring_rule": scoring_rule, "pairing_mode": SYMMETRIC.name}
             cells = audit.headline.sel({"group": group, **labels})
-            low, high = float(cells["ci_low"]), float(cells["ci_high"])
-            gap = (float(cells["estimate"]), low, high)
-        place = _values(None if fitted is None else fitted.half_difference)
+            gap = _read(cells, "estimate", "ci_low", "ci_high")
+            if lines and "place_effect" in cells:
+                place = _read(cells, "place_effect", "place_effect_low", "place_effect_high")
     bins = bins if lines else 1
     frame = pd.concat([_bins(sided, weight[side], side, bins, level) for side in (0, 1)])
     if epsilon == 0:
@@ -121,6 +123,12 @@ def tie(
         lines=lines,
         pairs=(below, above),
     )
+
+
+def _read(cells: xr.Dataset, *names: str) -> tuple[float, float, float]:
+    """Return an estimate and its interval from a cell of the headline."""
+    estimate, low, high = (float(cells[name]) for name in names)
+    return estimate, low, high
 
 
 def _values(found: Estimates | None) -> tuple[float, float, float]:
