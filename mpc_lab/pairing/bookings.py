@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.pairing.kernels import ONE, inlined, lowest
+from mpc_lab.pairing.kernels import ONE, inlined, lowest, tight
 from mpc_lab.pairing.moments import HEAVY
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
@@ -294,39 +294,52 @@ def weigh_unit(to: Weighing, scratch: Scratch, n_slots: int) -> None:
     """
     n_bins = scratch.unit.shape[1]
     for slot in range(n_slots):
-        c, u = 0.0, 0.0
-        for b in range(first_touched(scratch, slot), n_bins):
-            c += scratch.unit[slot, b, 0]
-            u += scratch.unit[slot, b, 1]
-            whole = to.weight[slot, b]
-            if whole == 0:
-                continue
-            own = u - to.mean[slot, b] * c
-            rest = whole - c
-            line = to.found[slot, b]
-            if rest > NOTHING_LEFT * whole:
-                changed = own * (whole / rest)
-                line[CORRECTED] += changed * changed
-            else:
-                line[CORRECTED] = np.nan
-            line[LARGEST_SHARE] = max(line[LARGEST_SHARE], c / whole)
-            line[LARGEST_SQUARE] = max(line[LARGEST_SQUARE], own * own)
-            if not len(to.powers):
-                continue
-            if c > HEAVY * whole:
-                k = to.n_heavy[slot, b]
-                to.heavy[slot, b, k, 0] = c
-                to.heavy[slot, b, k, 1] = u
-                to.n_heavy[slot, b] = k + 1
-            else:
-                cc, cu, uu = c * c, c * u, u * u
-                power = to.powers[slot, b]
-                power[0] += c * cc
-                power[1] += c * cu
-                power[2] += c * uu
-                power[3] += cc * cc
-                power[4] += cc * cu
-                power[5] += cc * uu
+        first = first_touched(scratch, slot)
+        if first == n_bins or to.weight[slot, n_bins - 1] == 0:
+            continue
+        _weigh_slot(first, scratch.unit[slot], to.weight[slot], to.mean[slot], to.found[slot])
+        if len(to.powers):
+            kept = (to.powers[slot], to.heavy[slot], to.n_heavy[slot])
+            _keep_slot(first, scratch.unit[slot], to.weight[slot], *kept)
+
+
+@tight
+def _weigh_slot(first: Index, unit: Floats, weight: Floats, mean: Floats, found: Floats) -> None:
+    c, u = 0.0, 0.0
+    for b in range(first, len(weight)):
+        c += unit[b, 0]
+        u += unit[b, 1]
+        own = u - mean[b] * c
+        share = c / weight[b]
+        changed = own / (1.0 - share)
+        line = found[b]
+        line[CORRECTED] += changed * changed if share < 1.0 - NOTHING_LEFT else np.nan
+        line[LARGEST_SHARE] = max(line[LARGEST_SHARE], share)
+        line[LARGEST_SQUARE] = max(line[LARGEST_SQUARE], own * own)
+
+
+@tight
+def _keep_slot(
+    first: Index, unit: Floats, weight: Floats, powers: Floats, heavy: Floats, n_heavy: Ints
+) -> None:
+    """Add a light unit to the sums of powers, and keep a heavy one."""
+    c, u = 0.0, 0.0
+    for b in range(first, len(weight)):
+        c += unit[b, 0]
+        u += unit[b, 1]
+        if c > HEAVY * weight[b]:
+            heavy[b, n_heavy[b], 0] = c
+            heavy[b, n_heavy[b], 1] = u
+            n_heavy[b] += 1
+        else:
+            cc, cu, uu = c * c, c * u, u * u
+            power = powers[b]
+            power[0] += c * cc
+            power[1] += c * cu
+            power[2] += c * uu
+            power[3] += cc * cc
+            power[4] += cc * cu
+            power[5] += cc * uu
 
 
 @inlined
