@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import estimands
+import heavy_coverage
 import places
 import producers
 import queries_needed
@@ -137,6 +138,16 @@ def test_bets_on_bounded_outcomes_hardly_ever_miss_at_any_look(outcome, rate):
 def test_the_asymptotic_sequence_hardly_ever_misses_normal_outcomes():
     found = [looks(drawn, "normal", 0.2, 10, seed)[0] for seed in range(50)]
     assert np.mean([ever["asymptotic"] for ever in found]) <= 0.05 + four_errors(0.05, 50)
+
+
+@pytest.mark.parametrize("name", [name for name in heavy_coverage.DESIGNS if "money" not in name])
+def test_intervals_cover_where_few_queries_or_items_carry_the_pairs(name):
+    """The full study is benchmarks/heavy_coverage.py."""
+    seen = np.array([heavy_coverage.seen(heavy_coverage.DESIGNS[name], k) for k in range(50)])
+    corrected, _, ratio = np.nanmean(seen, axis=0)
+    assert np.isfinite(seen[:, 0]).sum() >= 45
+    assert corrected >= 0.93 - four_errors(0.93, 50)
+    assert ratio > 1
 
 
 def test_signs_and_caps_cover_money_with_a_long_tail_and_means_do_not():
