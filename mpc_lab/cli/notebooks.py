@@ -61,7 +61,7 @@ def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     len(copy_notebooks(folder))
-    6
+    7
     """
     target = Path(folder)
     contents = {target / source.name: source.read_bytes() for source in notebooks()}

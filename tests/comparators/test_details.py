@@ -270,7 +270,8 @@ def test_the_gap_of_a_segment_is_that_of_its_own_queries():
     ranking = mpc.datasets.synthetic(queries=2000)
     found = by_segment(ranking, "1", 0.05)
     alone = ranking.subset(ranking.segment_code == 1)
-    audit = mpc.audit(alone, groups=["1"], threshold=0.05, cluster="query", adjust="none")
+    how = {"threshold": 0.05, "cluster": "query", "adjust": "none", "correction": "plain"}
+    audit = mpc.audit(alone, groups=["1"], **how)
     assert found.estimates.estimate[1] == pytest.approx(audit.headline.estimate.item(), rel=1e-10)
     assert found.estimates.std_error[1] == pytest.approx(audit.headline.std_error.item(), rel=1e-8)
     assert found.n_pairs[1] == audit.headline.n_pairs.item()

@@ -16,6 +16,7 @@ class Rows:
     query_code = np.array([0, 0, 0, 1, 1, 1])
     unit_code = None
     item_code = np.array([0, 1, 2, 0, 1, 2])
+    owner, producer_code = "item", None
     score = np.array([0.3, 0.2, 0.1, 0.5, 0.5, 0.4])
     outcome = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
 

@@ -135,8 +135,9 @@ def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch)
     log = {"q": [1, 1, 2, 2], "u": ["x"] * 4, "s": [0.5] * 4}
     log |= {"y": [1.0, 0.0] * 2, "g": ["a", ""] * 2}
     ranking = mpc.Ranking(log, query="q", unit="u", score="s", outcome="y", group="g")
-    monkeypatch.setattr("mpc_lab.inference.regression.fit", lambda d, codes: (d, codes))
-    _, codes = make_audit(("a",), ranking=ranking).regression("a")
+    monkeypatch.setattr("mpc_lab.inference.regression.fit", lambda *given: given)
+    _, codes, weight = make_audit(("a",), ranking=ranking).regression("a")
+    assert weight is None
     assert codes.tolist() == [0, 0]
 
 

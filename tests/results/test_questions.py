@@ -7,6 +7,7 @@ import pytest
 from mpc_lab.results import Audit
 from mpc_lab.results.questions import Questions
 from mpc_lab.results.questions.acting import BoostQuestions
+from mpc_lab.results.questions.placing import PlaceQuestions
 
 NUMBERS = {
     "attrs",
@@ -27,7 +28,7 @@ METHODS = sorted(
 
 
 def test_an_audit_shows_its_numbers_and_questions_and_no_wires(audit):
-    of = (Questions, BoostQuestions)
+    of = (Questions, BoostQuestions, PlaceQuestions)
     questions = {name for kind in of for name in vars(kind) if not name.startswith("_")}
     shown = {name for name in dir(audit) if not name.startswith("_")}
     assert shown == NUMBERS | ANSWERS | questions

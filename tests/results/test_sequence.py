@@ -12,7 +12,8 @@ from mpc_lab.results.gate import decide
 
 def test_the_sequence_of_a_cell_is_that_of_its_query_variance():
     ranking = mpc.datasets.synthetic(queries=2_000)
-    audit = mpc.audit(ranking, threshold=0.05, cluster="query", progress=False)
+    how = {"threshold": 0.05, "cluster": "query", "correction": "plain", "progress": False}
+    audit = mpc.audit(ranking, **how)
     found = audit.confidence_sequence(planned=500, asymptotic=True)
     cell = audit.headline.sel(group="1", scoring_rule="baseline", pairing_mode="matched")
     q = int(cell["n_queries"])

@@ -43,7 +43,7 @@ def test_options_and_counts_are_kept(audit, ranking, tmp_path):
 def test_a_pool_is_one_audit_of_all_rows(ids):
     columns = {name: value for name, value in LOG.items() if name != "position"}
     how = {**columns, **ids, "threshold": 0.4, "epsilon": [0.2, 0.4, 0.8], "progress": False}
-    how |= {**TERMS, "cluster": "union", "bootstrap": 0}
+    how |= {**TERMS, "cluster": "union", "correction": "plain", "bootstrap": 0}
     frame = random_log(5)
     part = frame["user"] % 3
     days = [mpc.audit(frame[part == k], **how) for k in range(3)]

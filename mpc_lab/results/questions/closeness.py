@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from mpc_lab.pairing.terms import (
     SCORE,
     Quantile,
     Smallest,
+    Terms,
     parse_threshold,
     round_up,
     terms_of,
@@ -58,11 +59,16 @@ class _OneGroup:
 
     counts_items = True
 
-    def __init__(self, facts: LogFacts, group: str, log: Log) -> None:
-        self.facts, self.groups, self.log = facts, (group,), log
+    def __init__(self, facts: LogFacts, group: str, log: Log, terms: Terms) -> None:
+        self.facts, self.groups, self.log, self.terms = facts, (group,), log, terms
 
     def walks(self, rule: Rule | None = None) -> Iterator[tuple[Any, _GroupWalk]]:
         yield np.array([0]), _GroupWalk(self.log)
+
+    def each_walk(
+        self, rule: Rule | None, task: Callable[[Any, Any], Any], label: str, takes: Any = None
+    ) -> Iterator[Any]:
+        return (task(groups, walk) for groups, walk in self.walks(rule))
 
 
 def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
@@ -80,8 +86,9 @@ def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
     kinds = [(name, MODES[mode]) for name in CLOSENESS] + [(SCORE, ADJACENT)]
     rows, found_at = [], {}
     for name, how in kinds:
-        log = compare_group(ranking, group, scores, replace(terms, closeness=name))[0]
-        source = _OneGroup(ranking, group, log)
+        on_scale = replace(terms, closeness=name)
+        log = compare_group(ranking, group, scores, on_scale)[0]
+        source = _OneGroup(ranking, group, log, on_scale)
         if name not in found_at:
             found_at[name] = _epsilon(source, threshold, name)
         rows.append(
