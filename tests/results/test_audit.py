@@ -137,7 +137,7 @@ def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch)
     ranking = mpc.Ranking(log, query="q", unit="u", score="s", outcome="y", group="g")
     monkeypatch.setattr("mpc_lab.inference.regression.fit", lambda *given: given)
     _, codes, weight = make_audit(("a",), ranking=ranking).regression("a")
-    assert weight is None
+    assert weight.tolist() == [1.0, 1.0]
     assert codes.tolist() == [0, 0]
 
 
