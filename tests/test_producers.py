@@ -195,6 +195,9 @@ def test_one_item_a_producer_is_clustering_by_item(log):
             ours, theirs = (one.sel(variance=["naive", "query", "union"]) for one in (ours, theirs))
         if name == "variance_from":
             theirs = theirs.where(theirs != "item", "producer")
+        if name == "verdict_reason":
+            # Too few producers are named as such; too few items are clusters.
+            ours = ours.str.replace("effective producers", "effective clusters")
         if ours.dtype.kind == "f":
             np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15, err_msg=name)
         else:
