@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.pairing.kernels import ONE, inlined, lowest, tight
-from mpc_lab.pairing.moments import HEAVY
+from mpc_lab.pairing.series import (
+    BETWEEN,
+    HEAVY,
+    MOST_HEAVY,
+    MOST_HEAVY_SIDES,
+    N_POWERS,
+    N_SIDE_POWERS,
+)
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
@@ -26,9 +33,6 @@ N_TWIN = 14
 # a unit and s its share of the pairs; the largest s; the largest S².
 CORRECTED, LARGEST_SHARE, LARGEST_SQUARE = range(3)
 N_WEIGHED = 3
-# Of units whose share is small, Σc³, Σc²U, ΣcU², Σc⁴, Σc³U and Σc²U²; the others are kept.
-N_POWERS = 6
-MOST_HEAVY = 31
 # A unit with all but so little of the pairs has all of them.
 NOTHING_LEFT = 1e-12
 
@@ -53,11 +57,14 @@ class Weighing(NamedTuple):
     twin : float64 array (group, bin, 3)
         As `found`.
     powers : float64 array (slot, bin, 6)
-        See `N_POWERS`; no rows where not wanted.
+        See `mpc_lab.pairing.series`; no rows where not wanted.
     heavy : float64 array (slot, bin, 31, 2)
         The pairs and the centred sum of units with a large share.
     n_heavy : int64 array (slot, bin)
         How many there are.
+    side_powers, side_heavy : float64 arrays (group, bin, 32), (group, bin, 62, 4)
+        The same of a mode of two sides; of a heavy unit the pairs and the sum below, and above.
+    n_side_heavy : int64 array (group, bin)
     """
 
     weight: Floats
@@ -70,6 +77,9 @@ class Weighing(NamedTuple):
     powers: Floats
     heavy: Floats
     n_heavy: Ints
+    side_powers: Floats
+    side_heavy: Floats
+    n_side_heavy: Ints
 
 
 class Bookings(NamedTuple):
@@ -303,6 +313,17 @@ def weigh_unit(to: Weighing, scratch: Scratch, n_slots: int) -> None:
             _keep_slot(first, scratch.unit[slot], to.weight[slot], *kept)
 
 
+@inlined
+def _add_powers(to: Floats, at: int, c: float, u: float) -> None:
+    cc, cu, uu = c * c, c * u, u * u
+    to[at] += c * cc
+    to[at + 1] += c * cu
+    to[at + 2] += c * uu
+    to[at + 3] += cc * cc
+    to[at + 4] += cc * cu
+    to[at + 5] += cc * uu
+
+
 @tight
 def _weigh_slot(first: Index, unit: Floats, weight: Floats, mean: Floats, found: Floats) -> None:
     c, u = 0.0, 0.0
@@ -332,14 +353,7 @@ def _keep_slot(
             heavy[b, n_heavy[b], 1] = u
             n_heavy[b] += 1
         else:
-            cc, cu, uu = c * c, c * u, u * u
-            power = powers[b]
-            power[0] += c * cc
-            power[1] += c * cu
-            power[2] += c * uu
-            power[3] += cc * cc
-            power[4] += cc * cu
-            power[5] += cc * uu
+            _add_powers(powers[b], 0, c, u)
 
 
 @inlined
@@ -372,6 +386,28 @@ def weigh_twin(to: Weighing, scratch: Scratch, twin: Ints) -> None:
             own = half * (xb / wb + xa / wa)
             line[LARGEST_SHARE] = max(line[LARGEST_SHARE], 0.5 * (cb / wb + ca / wa))
             line[LARGEST_SQUARE] = max(line[LARGEST_SQUARE], own * own)
+            if len(to.side_powers):
+                heavy = cb > HEAVY * wb or ca > HEAVY * wa
+                if heavy:
+                    unit = to.side_heavy[g, b, to.n_side_heavy[g, b]]
+                    unit[0], unit[1], unit[2], unit[3] = cb, ub, ca, ua
+                    to.n_side_heavy[g, b] += 1
+                else:
+                    _add_side_powers(to.side_powers[g, b], cb, ub, ca, ua)
+
+
+@inlined
+def _add_side_powers(to: Floats, cb: float, ub: float, ca: float, ua: float) -> None:
+    """Add a light unit of two sides to the sums of powers."""
+    _add_powers(to, 0, cb, ub)
+    _add_powers(to, N_POWERS, ca, ua)
+    for k in range(len(BETWEEN)):
+        power = cb ** BETWEEN[k][0] * ca ** BETWEEN[k][1]
+        at = 2 * N_POWERS + 4 * k
+        to[at] += power * ub * ua
+        to[at + 1] += power * ub * ca
+        to[at + 2] += power * cb * ua
+        to[at + 3] += power * cb * ca
 
 
 @inlined
@@ -430,6 +466,9 @@ def no_weighing() -> Weighing:
         found,
         np.zeros((0, 0, N_POWERS)),
         np.zeros((0, 0, MOST_HEAVY, 2)),
+        np.zeros((0, 0), dtype=np.int64),
+        np.zeros((0, 0, N_SIDE_POWERS)),
+        np.zeros((0, 0, MOST_HEAVY_SIDES, 4)),
         np.zeros((0, 0), dtype=np.int64),
     )
 

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpc_lab.pairing.series import Series, join_series
 from mpc_lab.vocabulary import ITEM, Floats, Ints, Mode
-
-# A unit with more than this share of the pairs is heavy.
-HEAVY = 1 / 32
 
 
 @dataclass(frozen=True)
@@ -344,75 +342,6 @@ class UnitWeights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Series:
-    r"""What weighs units again where the sums of several logs are added.
-
-    A unit with the share s of all pairs counts :math:`1/(1 - s)^2 = 1 + 2s + 3s^2 + …` times. Where
-    its share is at most 1/32 three terms are within 0.02 %; the others are kept one by one.
-
-    Attributes
-    ----------
-    powers : float64 array (6, mode, group, threshold)
-        Over units with at most 1/32 of the pairs, :math:`\sum c^3, \sum c^2 U, \sum c U^2,
-        \sum c^4, \sum c^3 U` and :math:`\sum c^2 U^2`.
-    heavy : float64 array (2, k, mode, group, threshold)
-        The pairs c and the centred sum U of the other units; 0 beyond the last.
-    """
-
-    powers: Floats
-    heavy: Floats
-
-    def take(self, pick: Callable[[Floats], Floats]) -> Series:
-        """Apply a choice of modes, groups and thresholds, the last three axes, to both."""
-        return Series(pick(self.powers), pick(self.heavy))
-
-    def with_room(self, most: int) -> Series:
-        """Return the same with room for so many heavy units."""
-        more = [(0, 0)] * self.heavy.ndim
-        more[1] = (0, most - self.heavy.shape[1])
-        return Series(self.powers, np.pad(self.heavy, more))
-
-    def recentred(self, shift: float) -> Series:
-        """Return sums of U + shift·c in place of U."""
-        c3, c2u, cuu, c4, c3u, c2uu = self.powers
-        powers = [
-            c3,
-            c2u + shift * c3,
-            cuu + 2 * shift * c2u + shift**2 * c3,
-            c4,
-            c3u + shift * c4,
-            c2uu + 2 * shift * c3u + shift**2 * c4,
-        ]
-        c, u = self.heavy
-        return Series(np.stack(powers), np.stack([c, u + shift * c]))
-
-    def lightened(self, pairs: Floats) -> Series:
-        """Return the same with units that are not heavy among so many pairs in the powers."""
-        c, u = self.heavy
-        light = c <= HEAVY * pairs
-        few, of_few = np.where(light, c, 0.0), np.where(light, u, 0.0)
-        more = [few**a * of_few**b for a, b in ((3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))]
-        kept = np.where(light, 0.0, self.heavy)
-        # The heavy ones first, so that room that no cell needs can go.
-        order = np.argsort(-kept[0], axis=0, kind="stable")
-        kept = np.take_along_axis(kept, order[None], axis=1)
-        most = int((kept[0] > 0).sum(axis=0).max(initial=0))
-        return Series(self.powers + np.stack([part.sum(axis=0) for part in more]), kept[:, :most])
-
-    def corrected(self, sums: Quadratic, pairs: Floats, delta: Floats) -> Floats:
-        """Return Σ(S/(1 − s))², S = U − δc and s = c/P, given the plain sums; NaN: s is 1."""
-        whole = np.where(pairs > 0, pairs, np.nan)
-        c3, c2u, cuu, c4, c3u, c2uu = self.powers
-        c, u = self.heavy
-        own = u - delta * c
-        rest = np.where(c < whole, 1 - c / whole, np.nan)
-        first = cuu - 2 * delta * c2u + delta**2 * c3
-        second = c2uu - 2 * delta * c3u + delta**2 * c4
-        light = sums.at(delta) - (own**2).sum(axis=0) + 2 * first / whole + 3 * second / whole**2
-        return np.asarray(light + ((own / rest) ** 2).sum(axis=0))
-
-
-@dataclass(frozen=True)
 class Moments:
     """Sums over the pairs up to each threshold, with axes (mode, group, threshold).
 
@@ -574,7 +503,7 @@ class Moments:
             squares={side: sums[rows] for side, sums in self.squares.items()},
             weights=self.weights and self.weights.take(lambda values: values[rows]),
             cr3={name: sums[rows] for name, sums in self.cr3.items()},
-            series=self.series and self.series.take(lambda values: values[..., rows, :, :]),
+            series=self.series and self.series.of_modes(rows, self.two_sided),
             **self._kept_sides(any(self.modes[row].two_sided for row in rows)),
         )
 
@@ -662,7 +591,7 @@ def join_groups(parts: list[Moments]) -> Moments:
         owner=first.owner,
         weights=_join_weights([part.weights for part in parts if part.weights is not None]),
         cr3={name: join(lambda part, name=name: part.cr3[name]) for name in first.cr3},
-        series=_join_series([part.series for part in parts if part.series is not None]),
+        series=join_series([part.series for part in parts if part.series is not None]),
     )
 
 
@@ -680,16 +609,6 @@ def _join_weights(parts: list[PairWeights]) -> PairWeights | None:
     )
     weight, total = join(lambda part: part.weight), join(lambda part: part.total)
     return PairWeights(weight, total, alone, parts[0].by_query)
-
-
-def _join_series(parts: list[Series]) -> Series | None:
-    if not parts:
-        return None
-    most = max(part.heavy.shape[1] for part in parts)
-    return Series(
-        np.concatenate([part.powers for part in parts], axis=-2),
-        np.concatenate([part.with_room(most).heavy for part in parts], axis=-2),
-    )
 
 
 def _join_cells(parts: list[Floats]) -> Floats | None:

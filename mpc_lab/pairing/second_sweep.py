@@ -17,18 +17,25 @@ from mpc_lab.pairing.bookings import (
     CORRECTED,
     LARGEST_SHARE,
     LARGEST_SQUARE,
-    MOST_HEAVY,
-    N_POWERS,
     N_WEIGHED,
     Weighing,
     no_bins,
 )
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import Layout
-from mpc_lab.pairing.moments import Moments, Series, Together, UnitWeights, fold_rows
+from mpc_lab.pairing.moments import Moments, Together, UnitWeights, fold_rows
+from mpc_lab.pairing.series import (
+    MOST_HEAVY,
+    MOST_HEAVY_SIDES,
+    N_POWERS,
+    N_SIDE_POWERS,
+    Series,
+    SideSeries,
+    list_heavy,
+)
 from mpc_lab.pairing.sweep import book_block, make_bookings, n_twins, products_of_rows
 from mpc_lab.pairing.walk import Tally, Walk
-from mpc_lab.vocabulary import Floats
+from mpc_lab.vocabulary import Floats, Ints
 
 
 class Weighed(NamedTuple):
@@ -69,12 +76,13 @@ def weigh_units(walk: Walk, layout: Layout, moments: Moments, *, curve: bool = F
         crossed = n_twins(layout) if not layout.by_place else 0
         shapes += [
             (*slots, N_POWERS),
+            (*twins, N_SIDE_POWERS),
             (len(layout.sides), layout.n_groups, n_bins, n_bins, 3),
             (crossed, 3, n_bins, n_bins, 4),
         ]
     sizes = [int(np.prod(shape)) for shape in shapes]
     largest = np.zeros((slots[0] + twins[0], n_bins, 2))
-    start = Tally(np.zeros(sum(sizes)), largest, np.zeros((0, 4)))
+    start = Tally(np.zeros(sum(sizes)), largest, np.zeros((0, 5)))
     task = partial(_weigh_block, layout, goal, curve)
     label = "sweeping for the band" if curve else "weighing queries"
     found = walk.total(task, label, start)
@@ -92,7 +100,8 @@ def weigh_units(walk: Walk, layout: Layout, moments: Moments, *, curve: bool = F
     )
     if not curve:
         return Weighed(units, None, None)
-    return Weighed(units, _series(layout, parts[2], found), _together(layout, *parts[3:]))
+    series = _series(layout, parts[2], parts[3], found.kept)
+    return Weighed(units, series, _together(layout, *parts[4:]))
 
 
 def add_weights(moments: Moments, found: UnitWeights) -> Moments:
@@ -131,7 +140,7 @@ def _weigh_block(
     last: int,
 ) -> Tally:
     weight, mean, pairs, side_weight, side_mean = goal
-    kept = weight.shape if curve else (0, 0)
+    kept, of_sides = (weight.shape, pairs.shape) if curve else ((0, 0), (0, 0))
     weighing = Weighing(
         weight,
         mean,
@@ -143,18 +152,33 @@ def _weigh_block(
         np.zeros((*kept, N_POWERS)),
         np.zeros((*kept, MOST_HEAVY, 2)),
         np.zeros(kept, dtype=np.int64),
+        np.zeros((*of_sides, N_SIDE_POWERS)),
+        np.zeros((*of_sides, MOST_HEAVY_SIDES, 4)),
+        np.zeros(of_sides, dtype=np.int64),
     )
     to = make_bookings(layout, no_bins((0, 0), layout.n_bins), cross=curve, weighing=weighing)
     book_block(layout, log, first, last, to)
     every = np.concatenate([weighing.found, weighing.twin])
     sums = [every[..., CORRECTED]]
-    sums += [weighing.powers, to.cross, to.twin_cross] if curve else []
-    slot, b, k = np.nonzero(np.arange(MOST_HEAVY) < weighing.n_heavy[..., None])
+    if curve:
+        sums += [weighing.powers, weighing.side_powers, to.cross, to.twin_cross]
+    heavy = _rows_of_heavy(weighing.heavy, weighing.n_heavy, 0)
+    # Cells of a mode of two sides come after those of slots.
+    of_two = _rows_of_heavy(weighing.side_heavy, weighing.n_side_heavy, weight.size)
     return Tally(
         np.concatenate([part.ravel() for part in sums]),
         every[..., [LARGEST_SHARE, LARGEST_SQUARE]],
-        np.column_stack([slot, b, weighing.heavy[slot, b, k]]),
+        np.concatenate([heavy, of_two]),
     )
+
+
+def _rows_of_heavy(heavy: Floats, number: Ints, first: int) -> Floats:
+    """Return the heavy units of a block: the cell of each, and up to four values."""
+    slot, b, k = np.nonzero(np.arange(heavy.shape[2]) < number[..., None])
+    rows = np.zeros((len(slot), 5))
+    rows[:, 0] = first + slot * number.shape[1] + b
+    rows[:, 1 : 1 + heavy.shape[3]] = heavy[slot, b, k]
+    return rows
 
 
 def _by_mode(layout: Layout, values: Floats) -> Floats:
@@ -167,24 +191,19 @@ def _by_mode(layout: Layout, values: Floats) -> Floats:
     return np.stack([both if row < 0 else by_row[row] for row in layout.rows.of_mode])
 
 
-def _series(layout: Layout, powers: Floats, found: Tally) -> Series:
-    """Return what pools need of each mode; nothing of a mode of two sides."""
-    n_groups, n_bins = layout.n_groups, layout.n_bins
-    n_slots = len(layout.sides) * n_groups
-    place = (found.kept[:, 0] * n_bins + found.kept[:, 1]).astype(np.int64)
-    order = np.argsort(place, kind="stable")
-    place = place[order]
-    # The number of each unit among the heavy ones of its cell.
-    number = np.arange(len(place)) - np.searchsorted(place, place)
-    heavy = np.zeros((2, int(number.max(initial=-1)) + 1, n_slots * n_bins))
-    heavy[:, number, place] = found.kept[order, 2:].T
-    of_mode = list(layout.rows.of_mode)
-    shape = (len(layout.sides), n_groups, n_bins)
-    by_row = powers.reshape(*shape, N_POWERS)
-    return Series(
-        np.moveaxis(by_row, -1, 0)[:, of_mode],
-        heavy.reshape(*heavy.shape[:2], *shape)[:, :, of_mode],
-    )
+def _series(layout: Layout, powers: Floats, side_powers: Floats, kept: Floats) -> Series:
+    """Return what pools need of each mode."""
+    shape = (len(layout.sides), layout.n_groups, layout.n_bins)
+    size, of_mode = int(np.prod(shape)), list(layout.rows.of_mode)
+    by_row = np.moveaxis(powers.reshape(*shape, N_POWERS), -1, 0)
+    one_sided = kept[:, 0] < size
+    heavy = list_heavy(kept[one_sided, :3], size).reshape(2, -1, *shape)
+    sides = None
+    if len(side_powers):
+        of_sides = kept[~one_sided] - [size, 0, 0, 0, 0]
+        listed = list_heavy(of_sides, size // shape[0]).reshape(4, -1, *shape[1:])
+        sides = SideSeries(np.moveaxis(side_powers, -1, 0), listed)
+    return Series(by_row[:, of_mode], heavy[:, :, of_mode], sides)
 
 
 def _together(layout: Layout, cross: Floats, twin: Floats) -> Together:

@@ -136,8 +136,6 @@ def _with_correction(
     if corrections != {CR3} or any("query" not in moments.cr3 for moments in summed):
         lost.append("the correction cr3: not all audits have it; plain is used")
         return replace(plan, correction=PLAIN)
-    if any(moments.two_sided is not None and moments.cells is None for moments in summed):
-        lost.append("cr3 of symmetric pairs: their queries are taken as having equal shares")
     return plan
 
 

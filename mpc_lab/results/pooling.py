@@ -22,8 +22,9 @@ from mpc_lab.pairing.items import MOST_KEPT, Rows, join_rows, rows_of_group, squ
 from mpc_lab.pairing.leverage import whole_of
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.modes import rows_of
-from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Series, Sides, Together
+from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
+from mpc_lab.pairing.series import N_POWERS, N_SIDE_POWERS, Series, SideSeries
 from mpc_lab.results.assemble import Cross, moments_by_rule
 from mpc_lab.results.base import need_rows, settings
 from mpc_lab.vocabulary import ITEM, MODES, Floats, Mode
@@ -276,10 +277,7 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
 
 
 def _weighed(moments: Moments, series: Series | None) -> Moments:
-    """Return pooled sums with what single queries weigh, where all audits have kept it.
-
-    Of a mode of two sides it is not kept: its queries are taken as having equal shares.
-    """
+    """Return pooled sums with what single queries weigh, where all audits have kept it."""
     if series is None:
         return moments
     pairs, query = moments.pairs.astype(np.float64), moments.by["query"]
@@ -287,10 +285,14 @@ def _weighed(moments: Moments, series: Series | None) -> Moments:
     weight, scale = moments.total_weight, moments.scale
     series = series.lightened(weight)
     corrected = scale**2 * series.corrected(query.times(1 / scale), weight, delta)
-    row = moments.two_sided
+    row, sides = moments.two_sided, moments.sides
     if row is not None:
-        clusters = np.where(moments.clusters[row] > 1, moments.clusters[row], np.nan)
-        corrected[row] = query[row].at(delta[row]) / (1 - 1 / clusters) ** 2
+        corrected[row] = np.nan
+        if series.sides is not None and sides is not None:
+            light = series.sides.lightened(sides.weight)
+            squares = query[row].at(delta[row])
+            corrected[row] = light.corrected(squares, pairs[row], sides.weight, sides.means)
+            series = replace(series, sides=light)
     return replace(moments, cr3={"query": corrected}, series=series)
 
 
@@ -300,8 +302,13 @@ def _no_series(shares: list[Share], shape: tuple[int, int, int]) -> Series | Non
     known = [series for series in kept if series is not None]
     if len(known) < len(kept):
         return None
-    most = max(series.heavy.shape[1] for series in known)
-    return Series(np.zeros((6, *shape)), np.zeros((2, most * len(shares), *shape)))
+    most = len(shares) * max(series.heavy.shape[1] for series in known)
+    sides = None
+    of_sides = [series.sides for series in known if series.sides is not None]
+    if len(of_sides) == len(known):
+        widest = len(shares) * max(part.heavy.shape[1] for part in of_sides)
+        sides = SideSeries(np.zeros((N_SIDE_POWERS, *shape[1:])), np.zeros((4, widest, *shape[1:])))
+    return Series(np.zeros((N_POWERS, *shape)), np.zeros((2, most, *shape)), sides)
 
 
 def _add_series(
@@ -310,9 +317,17 @@ def _add_series(
     """Add what the queries of one audit and group weigh at the shared thresholds."""
     moved = series.take(lambda values: values[..., own, index]).recentred(shift)
     total.powers[:, :, group] += moved.powers
-    places = total.heavy[:, :, :, group]
-    taken = int((places[0] > 0).any(axis=(1, 2)).sum())
-    places[:, taken : taken + moved.heavy.shape[1]] = moved.heavy
+    _put_heavy(total.heavy[:, :, :, group], moved.heavy)
+    if total.sides is not None and moved.sides is not None:
+        total.sides.powers[:, group] += moved.sides.powers
+        _put_heavy(total.sides.heavy[:, :, group], moved.sides.heavy)
+
+
+def _put_heavy(places: Floats, heavy: Floats) -> None:
+    """Write heavy units into the first places that are free."""
+    used = (places != 0).any(axis=(0, *range(2, places.ndim)))
+    taken = int(used.sum())
+    places[:, taken : taken + heavy.shape[1]] = heavy
 
 
 def _no_sides(

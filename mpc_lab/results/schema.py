@@ -247,6 +247,20 @@ MOMENTS: dict[str, Variable] = {
         "",
         optional=True,
     ),
+    "sided_powers": Variable(
+        ("scoring_rule", "side_power", "group", "bin"),
+        "f",
+        "the same powers of either side of symmetric pairs, and products of both",
+        "",
+        optional=True,
+    ),
+    "sided_heavy": Variable(
+        ("scoring_rule", "side_value", "side_heavy", "group", "bin"),
+        "f",
+        "of queries with more than 1/32 of a side, pairs and centred sum below, and above",
+        "",
+        optional=True,
+    ),
     **_side_schema("", "bin"),
     **_side_schema("headline_"),
     "cells": Variable(

@@ -19,7 +19,8 @@ from mpc_lab.inference.estimates import (
     most_effective,
 )
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE, SHOWN_ORDER
-from mpc_lab.pairing.moments import Moments, Series, Sides
+from mpc_lab.pairing.moments import Moments, Sides
+from mpc_lab.pairing.series import Series, SideSeries
 from mpc_lab.results.plan import Plan
 from mpc_lab.results.schema import SUM_FAMILIES
 from mpc_lab.vocabulary import CR3, DIRECTIONS, INCONCLUSIVE, PLAIN, VARIANCES, WEIGHED_SUMS
@@ -174,10 +175,16 @@ def share_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
         return cells
     most = max(one.heavy.shape[1] for one in series)
     heavy = [one.with_room(most).heavy for one in series]
-    return cells | {
+    cells |= {
         "query_powers": np.stack([one.powers for one in series]),
         "query_heavy": np.stack(heavy),
     }
+    sides = [one.sides for one in series if one.sides is not None]
+    if sides:
+        most = max(one.heavy.shape[1] for one in sides)
+        cells["sided_powers"] = np.stack([one.powers for one in sides])
+        cells["sided_heavy"] = np.stack([one.with_room(most).heavy for one in sides])
+    return cells
 
 
 def read_shares(values: dict[str, Array], rule: int) -> dict[str, Any]:
@@ -188,7 +195,10 @@ def read_shares(values: dict[str, Array], rule: int) -> dict[str, Any]:
         }
     }
     if "query_powers" in values:
-        found["series"] = Series(values["query_powers"][rule], values["query_heavy"][rule])
+        sides = None
+        if "sided_powers" in values:
+            sides = SideSeries(values["sided_powers"][rule], values["sided_heavy"][rule])
+        found["series"] = Series(values["query_powers"][rule], values["query_heavy"][rule], sides)
     return found
 
 

@@ -128,6 +128,7 @@ def test_positions_are_adjusted_over_those_of_all_groups(audit):
 
 def test_one_segment_is_the_headline(audit):
     ranking = shared_catalogue(np.random.default_rng(4), item_sd=0.5)
+    # Segments take the plain correction.
     whole = mpc.audit(ranking, threshold=0.05, correction="plain", progress=False)
     cell, segment = whole.headline.squeeze(), whole.by_segment().squeeze()
     for name in ("estimate", "std_error", "ci_low", "p_value", "dof", "n_effective"):

@@ -17,7 +17,7 @@ def test_the_sequence_of_a_cell_is_that_of_its_query_variance():
     found = audit.confidence_sequence(planned=500, asymptotic=True)
     cell = audit.headline.sel(group="1", scoring_rule="baseline", pairing_mode="matched")
     q = int(cell["n_queries"])
-    raw = float(cell["std_error"]) ** 2 * (q - 1) / q
+    raw = float(cell["std_error_by"].sel(variance="query")) ** 2 * (q - 1) / q
     low, high = confidence_sequence(
         cell["estimate"].values,
         np.array(raw),

@@ -121,7 +121,9 @@ def test_a_saved_audit_is_the_same_and_a_pool_is_one_audit_of_all_rows(audit, tm
     for name in ("estimate", "std_error", "n_effective", "n_pairs", "n_items"):
         for part in ("headline", "curve"):
             ours, theirs = getattr(pooled, part)[name], getattr(whole, part)[name]
-            np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12, err_msg=name)
+            # CR3 of queries with small shares is a series.
+            rtol = 2e-4 if name == "std_error" else 1e-10
+            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-12, err_msg=name)
     assert json.loads(pooled.attrs["options"])["estimand"] == estimand
 
 
