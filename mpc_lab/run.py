@@ -14,7 +14,7 @@ import numpy as np
 
 from mpc_lab.engines import OpenLog
 from mpc_lab.engines.memory import open_log
-from mpc_lab.engines.progress import Progress
+from mpc_lab.engines.running import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
 from mpc_lab.inference.verdicts import mde

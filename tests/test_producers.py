@@ -19,7 +19,7 @@ import mpc_lab as mpc
 from helpers import oracle, sides_oracle
 from helpers.agreeing import random_log
 from helpers.strategies import GRID, STEP, calmly, logs
-from mpc_lab.engines import limits
+from mpc_lab.engines import running
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
 from mpc_lab.results.assemble import headline_moments, moments_by_rule
@@ -313,8 +313,8 @@ WALKS = {
 )
 def walk(request, tmp_path, monkeypatch):
     """Return a function that audits a frame in several parts, on an engine."""
-    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
-    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+    monkeypatch.setattr(running, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(running, "_MOST_ROWS", 64)
 
     def audit(frame, **how):
         if request.param == "duckdb":
@@ -356,8 +356,8 @@ def test_duckdb_walks_many_chunks(tmp_path, monkeypatch):
     seen = []
     append = chunks.Spool.append
     monkeypatch.setattr(chunks.Spool, "append", lambda *given: (seen.append(1), append(*given))[1])
-    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
-    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+    monkeypatch.setattr(running, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(running, "_MOST_ROWS", 64)
     frame = seller_log(heavy=True, queries=1600)  # DuckDB gives at least 2,048 rows at a time
     frame.to_parquet(tmp_path / "log.parquet")
     assert_same(mpc.audit(frame, **HOW), mpc.audit(tmp_path / "log.parquet", memory="1GB", **HOW))

@@ -237,7 +237,7 @@ def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
 
 def _audit(files: Files, given: dict[str, Any]) -> Audit:
     from mpc_lab.engines.memory import open_log
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
     from mpc_lab.run import audit
 
     chosen = {option.keyword: given[option.name] for option in AUDITED if option.name in given}

@@ -39,7 +39,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
     from mpc_lab.pairing.walk import Source
     from mpc_lab.ranking import Known, Ranking
     from mpc_lab.results.plan import Plan

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mpc_lab.engines import OpenLog
-from mpc_lab.engines.limits import as_limits, n_threads
 from mpc_lab.engines.parts import find_members
-from mpc_lab.engines.progress import Progress
+from mpc_lab.engines.running import Progress, as_limits, n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
@@ -44,7 +43,7 @@ from mpc_lab.scoring.calibrated import Steps, fit_sorted
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
 if TYPE_CHECKING:
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
     from mpc_lab.pairing.moments import Moments
     from mpc_lab.pairing.walk import Logs
     from mpc_lab.ranking import LogFacts, Ranking

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mpc_lab.engines import OpenLog
-from mpc_lab.engines.limits import BYTES_OF_A_ROW, check_fits, need_extra
 from mpc_lab.engines.partitions import (
     MOST_BUCKETS,
     ORDER,
@@ -34,12 +33,13 @@ from mpc_lab.engines.partitions import (
     read_partition,
 )
 from mpc_lab.engines.parts import Part, cut_tables
+from mpc_lab.engines.running import BYTES_OF_A_ROW, check_fits, need_extra
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import ColumnNames, Facts, Ranking
 
 if TYPE_CHECKING:
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
     from mpc_lab.results.plan import Plan
 
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from mpc_lab.engines.progress import progress_told_to
+from mpc_lab.engines.running import progress_told_to
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
-from mpc_lab.engines.progress import Progress
+from mpc_lab.engines.running import Progress
 from mpc_lab.errors import check_flag, check_whole
 from mpc_lab.html import chart_library, escape, paragraphs
 from mpc_lab.report.context import Context, Section

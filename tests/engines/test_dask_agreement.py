@@ -8,7 +8,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, assert_agree, random_log
-from mpc_lab.engines import limits
+from mpc_lab.engines import running
 
 pytestmark = pytest.mark.needs_dask
 
@@ -92,6 +92,6 @@ def test_memory_is_for_files():
 def test_an_install_without_distributed_names_the_extra(monkeypatch):
     import dask.dataframe as dd
 
-    monkeypatch.setattr(limits, "find_spec", lambda name: None)
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
     with pytest.raises(mpc.MpcError, match=r'pip install "mpc-lab\[dask\]"'):
         mpc.audit(dd.from_pandas(random_log(1), npartitions=2), **COLUMNS, group=BOOLEANS)

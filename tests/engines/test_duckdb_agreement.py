@@ -6,14 +6,14 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, MODES, RULES, assert_agree, random_log
-from mpc_lab.engines import limits
+from mpc_lab.engines import running
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Cut logs into chunks of a few queries, so that small logs have many."""
-    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
-    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+    monkeypatch.setattr(running, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(running, "_MOST_ROWS", 64)
 
 
 def both(frame, path, **how):
@@ -139,7 +139,7 @@ def test_items_agree_with_memory(cluster, item, tmp_path, small_chunks):
 
 @pytest.mark.parametrize("unit", [pytest.param(None, marks=pytest.mark.long), "user"])
 def test_items_in_several_shares_agree_with_memory(unit, tmp_path, small_chunks, monkeypatch):
-    monkeypatch.setattr(limits.Limits, "pairs_at_once", 200)
+    monkeypatch.setattr(running.Limits, "pairs_at_once", 200)
     how = {"item": "item", "unit": unit, "group": BOOLEANS, "scoring_rules": RULES}
     assert_agree(*both(random_log(17), tmp_path / "log.parquet", **how))
 

@@ -9,7 +9,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, random_log
-from mpc_lab.engines import limits, memory
+from mpc_lab.engines import memory, running
 from mpc_lab.engines.duckdb import DuckLog
 from mpc_lab.engines.duckdb.chunks import Spool
 
@@ -130,8 +130,8 @@ def test_a_question_for_rows_that_do_not_fit_says_so(tmp_path, monkeypatch):
     path = tmp_path / "log.parquet"
     random_log(1).to_parquet(path)
     audit = walked_audit(path)
-    monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
-    monkeypatch.setattr(limits, "_LEAST", 1000)
+    monkeypatch.setattr(running, "_physical_memory", lambda: 0)
+    monkeypatch.setattr(running, "_LEAST", 1000)
     with pytest.raises(mpc.MpcError, match="must fit into memory for this question"):
         audit.pairs("g0")
 
@@ -139,8 +139,8 @@ def test_a_question_for_rows_that_do_not_fit_says_so(tmp_path, monkeypatch):
 def test_files_too_large_for_memory_are_walked(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     random_log(1).to_csv(path, index=False)
-    monkeypatch.setattr(limits, "_physical_memory", lambda: 0)
-    monkeypatch.setattr(memory, "as_limits", lambda memory: limits.Limits(0))
+    monkeypatch.setattr(running, "_physical_memory", lambda: 0)
+    monkeypatch.setattr(memory, "as_limits", lambda memory: running.Limits(0))
     monkeypatch.setattr(DuckLog, "__init__", stop)
     with pytest.raises(KeyboardInterrupt):
         mpc.audit(path, **COLUMNS, group=BOOLEANS)
@@ -234,7 +234,7 @@ def test_a_folder_for_spilling_must_exist(tmp_path):
 
 
 def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "find_spec", lambda name: None)
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
     assert 'pip install "mpc-lab[duckdb]"' in in_files(random_log(1), tmp_path)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, MODES, assert_agree, random_log
-from mpc_lab.engines import limits
+from mpc_lab.engines import running
 
 ENGINES = [
     "duckdb",
@@ -146,8 +146,8 @@ def walk(request, tmp_path, monkeypatch):
         plain = frame.astype({"name": object, "label": object, "title": object, "country": object})
         return {"data": spark.createDataFrame(plain.where(plain.notna(), None)).repartition(5)}
 
-    monkeypatch.setattr(limits, "_FEWEST_ROWS", 64)
-    monkeypatch.setattr(limits, "_MOST_ROWS", 64)
+    monkeypatch.setattr(running, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(running, "_MOST_ROWS", 64)
     given = {"duckdb": as_file, "dask": on_dask, "spark": on_spark}[request.param]
 
     def audit(frame, **how):

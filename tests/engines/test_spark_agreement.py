@@ -4,7 +4,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.agreeing import BOOLEANS, COLUMNS, random_log
-from mpc_lab.engines import limits
+from mpc_lab.engines import running
 
 pytestmark = pytest.mark.needs_spark
 
@@ -27,6 +27,6 @@ def test_an_unreadable_file_is_named(spark, tmp_path):
 
 def test_an_install_without_pyspark_names_the_extra(spark, monkeypatch):
     rows = _rows(spark, random_log(1))
-    monkeypatch.setattr(limits, "find_spec", lambda name: None)
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
     with pytest.raises(mpc.MpcError, match=r'pip install "mpc-lab\[spark\]"'):
         mpc.audit(rows, **COLUMNS, group=BOOLEANS)

@@ -14,7 +14,7 @@ import pytest
 import traitlets
 
 import mpc_lab as mpc
-from mpc_lab.engines.progress import progress_told_to
+from mpc_lab.engines.running import progress_told_to
 from mpc_lab.explorers.problems import (
     MOST_SHOWN,
     can_run,

@@ -11,7 +11,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.hostile import COLUMNS, log
-from mpc_lab.engines import progress
+from mpc_lab.engines import running
 from mpc_lab.report import context
 from mpc_lab.report.context import Section
 from mpc_lab.report.page import page
@@ -188,7 +188,7 @@ def test_a_report_of_groups_without_any_pair_says_so():
 
 
 def test_a_report_can_show_its_progress(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS_BEFORE_IT_SHOWS", 0)
+    monkeypatch.setattr(running, "_SECONDS_BEFORE_IT_SHOWS", 0)
     monkeypatch.setattr("mpc_lab.report.page.SECTIONS", SECTIONS[:2])
     audit = mpc.audit(mpc.datasets.synthetic(queries=50), progress=False)
     audit.report(tmp_path / "a.html", progress=True)

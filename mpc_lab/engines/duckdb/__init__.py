@@ -33,9 +33,9 @@ from mpc_lab.engines.duckdb.rows import (
     explain,
     groups_in,
 )
-from mpc_lab.engines.limits import Limits, check_fits, need_extra
 from mpc_lab.engines.partitions import Spec
 from mpc_lab.engines.parts import PartsSource, count_rows
+from mpc_lab.engines.running import Limits, check_fits, need_extra
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files
 from mpc_lab.pairing.walk import Source
@@ -43,7 +43,7 @@ from mpc_lab.ranking import ColumnNames, Facts, Ranking, checks, read_ranking
 from mpc_lab.scoring import Calibrated
 
 if TYPE_CHECKING:
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
     from mpc_lab.results.plan import Plan
     from mpc_lab.scoring.calibrated import Steps
 

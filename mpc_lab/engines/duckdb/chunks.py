@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.engines.limits import n_threads
 from mpc_lab.engines.memory import in_order
 from mpc_lab.engines.parts import Part, cut_tables, find_starts
+from mpc_lab.engines.running import n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.kernels import finished, kernel
 from mpc_lab.pairing.log import Log, added, below_by_position, below_by_score
@@ -30,7 +30,7 @@ from mpc_lab.ranking.checks import (
 from mpc_lab.vocabulary import Ints
 
 if TYPE_CHECKING:
-    from mpc_lab.engines.progress import Progress
+    from mpc_lab.engines.running import Progress
 
 Result = TypeVar("Result")
 Bucket = TypeVar("Bucket")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mpc_lab.engines.limits import Limits, n_threads
+from mpc_lab.engines.running import Limits, n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.kernels import finished, waited_for, waited_out
 
