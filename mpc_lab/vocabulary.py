@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 
-# ---- arrays: the only ones that kernels take
+# ---- arrays: the only ones that kernels take, and labels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,6 +23,10 @@ Masks = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Texts = NDArray[np.str_]
+Objects = NDArray[np.object_]
+# Bins of ε, of which there are few.
+Bins = NDArray[np.int32]
+FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 
 # ---- modes: who is paired with whom
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from mpc_lab.charts.boost import boost as boost
 from mpc_lab.charts.bracket import bracket as bracket
 from mpc_lab.charts.calibration import calibration as calibration
+from mpc_lab.charts.distance_density import distance_density as distance_density
+from mpc_lab.charts.distance_density import gap_density as gap_density
 from mpc_lab.charts.epsilon_curve import epsilon_curve as epsilon_curve
 from mpc_lab.charts.examination import examination as examination
 from mpc_lab.charts.export import CHARTS, chart, draw, save
 from mpc_lab.charts.forest import forest as forest
-from mpc_lab.charts.gap_density import gap_density as gap_density
 from mpc_lab.charts.ladder import ladder as ladder
 from mpc_lab.charts.love import love as love
 from mpc_lab.charts.mpc_ndcg import mpc_ndcg as mpc_ndcg

@@ -101,7 +101,7 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     Returns
     -------
     list of Comparison
-        ``calibration_gap``; positive: the group does better than its scores say.
+        ``calibration_gap``; positive: outcomes of the group are higher than its scores say.
     """
     ranking, member = case.ranking, case.member
     outcome = ranking.outcome

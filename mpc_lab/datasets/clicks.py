@@ -269,8 +269,8 @@ def _integrate(sign: float, reach: float, lifted: float) -> Floats:
             mass = chance * weight * share
             by_distance = np.array([np.full(len(other), delta**power) for power in range(3)])
             columns = mass * np.stack([*by_distance, own, own * delta, other, other * delta])
-            gap = t + lift
-            is_above = gap > 0 or (gap == 0 and sign > 0)
+            ahead = t + lift
+            is_above = ahead > 0 or (ahead == 0 and sign > 0)
             chances = _places(own + lift, other, is_above, lifted)
             total += np.einsum("mn,nij->mij", columns, chances)
     return total

@@ -114,7 +114,7 @@ def _table(file: IO[bytes], name: str, dtypes: list[str], **options: Any) -> pd.
 
 def _ratings_dat(file: IO[bytes]) -> pd.DataFrame:
     # A separator of one character lets pandas' fast parser in; "::" leaves an empty field between.
-    names = ["user", "gap 1", "item", "gap 2", "rating", "gap 3", "timestamp"]
+    names = ["user", "between 1", "item", "between 2", "rating", "between 3", "timestamp"]
     frame = pd.read_csv(
         file,
         sep=":",
@@ -124,8 +124,8 @@ def _ratings_dat(file: IO[bytes]) -> pd.DataFrame:
         encoding="latin-1",
         quoting=csv.QUOTE_NONE,
     )
-    gaps = [name for name in names if name not in RATINGS]
-    if frame[gaps].notna().any(axis=None):
+    between = [name for name in names if name not in RATINGS]
+    if frame[between].notna().any(axis=None):
         raise ValueError("a line has other separators")
     return frame[list(RATINGS)]
 

@@ -99,13 +99,15 @@ def synthetic_truth(epsilon: float) -> float:
     0.0456
     """
     check_number("epsilon", epsilon, at_least=0, at_most=1, remedy="Scores lie between 0 and 1.")
-    gaps, weights = _nodes(float(epsilon))
+    distances, weights = _nodes(float(epsilon))
     share = SHARE_OF_TYPE_1 * (1 - SHARE_OF_TYPE_1)
     slope_1, slope_2 = SLOPES[:, [0]], SLOPES[:, [1]]
-    outcome_1 = _mean_outcome_to(slope_1, 1 - gaps)
-    outcome_2 = _mean_outcome_to(slope_2, np.ones_like(gaps)) - _mean_outcome_to(slope_2, gaps)
+    outcome_1 = _mean_outcome_to(slope_1, 1 - distances)
+    outcome_2 = _mean_outcome_to(slope_2, np.ones_like(distances)) - _mean_outcome_to(
+        slope_2, distances
+    )
     difference = outcome_1 - outcome_2
-    return float((share / share.sum()) @ difference @ weights / ((1 - gaps) @ weights))
+    return float((share / share.sum()) @ difference @ weights / ((1 - distances) @ weights))
 
 
 def _draw(n_queries: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

@@ -68,9 +68,9 @@ CHECKS = {
         "They should be rejected no more often than the level allows.",
     ),
     "density": _Check(
-        "Gap density",
+        "Distances",
         True,
-        "How the score gaps of the pairs are spread near 0. The limit at ε → 0 is sound where "
+        "How the score distances of the pairs are spread near 0. The limit at ε → 0 is sound where "
         "there are many pairs close to 0 and no heap at it. For all thresholds ε alike.",
     ),
 }
@@ -278,7 +278,7 @@ class ChecksExplorer(Explorer):
         return ""
 
     def _make_chart(self, found: xr.Dataset) -> AnyChart:
-        from mpc_lab.charts.gap_density import gap_density
+        from mpc_lab.charts.distance_density import distance_density
         from mpc_lab.charts.ladder import ladder
         from mpc_lab.charts.love import love
         from mpc_lab.charts.placebo import placebo
@@ -294,7 +294,7 @@ class ChecksExplorer(Explorer):
             return love(audit, self.group, (), *cell, found=found)
         if self.check == "placebo":
             return placebo(audit, self.group, *cell, found=found)
-        return gap_density(audit, self.group, *cell, found=found)
+        return distance_density(audit, self.group, *cell, found=found)
 
     def _placebos_chosen(self, change: Any) -> None:
         # While the list is filled anew, nothing was chosen.

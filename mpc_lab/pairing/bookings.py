@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_lab.pairing.kernels import ONE, inlined, lowest, tight
 from mpc_lab.pairing.series import (
@@ -22,7 +21,7 @@ from mpc_lab.pairing.series import (
     N_POWERS,
     N_SIDE_POWERS,
 )
-from mpc_lab.vocabulary import Floats, Ints, Masks
+from mpc_lab.vocabulary import FirstBins, Floats, Ints, Masks
 
 PAIRS, QUERIES, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(8)
 N_SUMS = 8
@@ -37,7 +36,6 @@ N_WEIGHED = 3
 NOTHING_LEFT = 1e-12
 
 Index = int | np.int64
-FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 class Weighing(NamedTuple):

@@ -15,18 +15,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_lab.pairing.weighting import ALIKE, Weighting
-from mpc_lab.vocabulary import TIES, Flags, Floats, Ints, Mode, Side
+from mpc_lab.vocabulary import TIES, Bins, Flags, Floats, Ints, Masks, Mode, Side
 
 UP, DOWN, TIE = range(3)
 ALL_PAIRS, NEIGHBOURS = range(2)
 # Where a window may begin or end, whatever the threshold: at the first row of a tie, or after its
 # last. The ends above by edge come next, then the starts below by edge.
 TIE_START, TIE_END, N_PLAIN = range(3)
-
-Bins = NDArray[np.int32]
 
 
 class PairBins(NamedTuple):
@@ -298,6 +295,6 @@ def _bins(own: Floats, every: Floats) -> Bins:
     return bins
 
 
-def member_flags(log_mask: NDArray[np.uint64], bit: int) -> Flags:
+def member_flags(log_mask: Masks, bit: int) -> Flags:
     """Return which rows have a bit of a mask."""
     return np.asarray(log_mask & (np.uint64(1) << np.uint64(bit)) != 0)

@@ -31,7 +31,6 @@ from mpc_lab.pairing.bookings import (
     TWIN_UNITS,
     UU,
     Bookings,
-    FirstBins,
     FirstBinTables,
     Index,
     Scratch,
@@ -59,7 +58,6 @@ from mpc_lab.pairing.modes import (
     NEIGHBOURS,
     TIE,
     UP,
-    Bins,
     Layout,
     PairBins,
     WindowBins,
@@ -84,7 +82,7 @@ from mpc_lab.pairing.windows import (
     most_close,
     nearest_distances,
 )
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import Bins, FirstBins, Flags, Floats, Ints, Masks
 
 # What it costs to visit a pair of rows, in steps of a window; measured.
 PAIR_COST = 2.0

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files.values import is_number, plain_type, to_float64
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import Flags, Floats, Ints, Objects
 
 Frame: TypeAlias = nw.DataFrame[Any]
 Series: TypeAlias = nw.Series[Any]
-Objects: TypeAlias = NDArray[np.object_]
 
 _ACCEPTED = (
     "a pandas, polars or pyarrow table, another eager frame narwhals knows, or a dict of arrays"
@@ -139,7 +138,7 @@ def settled(series: Series) -> Series:
     return nw.from_native(native.to_pandas(), series_only=True)
 
 
-def take_rows(frame: Frame, rows: NDArray[np.int64]) -> Frame:
+def take_rows(frame: Frame, rows: Ints) -> Frame:
     """Return the given rows of a frame, in that order."""
     return frame[rows]
 

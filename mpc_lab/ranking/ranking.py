@@ -16,7 +16,6 @@ from mpc_lab.files import Files
 from mpc_lab.ranking.checks import ReadRows, read_rows
 from mpc_lab.ranking.columns import (
     Codes,
-    Objects,
     get_column,
     open_table,
     pandas_frame,
@@ -24,7 +23,7 @@ from mpc_lab.ranking.columns import (
 )
 from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.spread import standard_deviation
-from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks, Objects
 
 
 class Ranking:

@@ -1,7 +1,7 @@
 """The standard deviation of scores to the last bit, in whatever order and parts they come.
 
-A boost by a part of it moves scores, and gaps that round differently are other pairs: every engine
-must find the same number. Numbers are added as whole numbers by exponent, which is exact.
+A boost by a part of it moves scores, and distances that round differently are other pairs: every
+engine must find the same number. Numbers are added as whole numbers by exponent, which is exact.
 """
 
 from __future__ import annotations

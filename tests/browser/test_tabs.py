@@ -136,7 +136,7 @@ def test_short_checks_show_at_once(panel):
 
 
 @pytest.mark.parametrize(
-    ("check", "name"), [("balance", "Balance"), ("placebo", "Placebo"), ("density", "Gap density")]
+    ("check", "name"), [("balance", "Balance"), ("placebo", "Placebo"), ("density", "Distances")]
 )
 def test_a_long_check_runs_behind_a_button(panel, check, name):
     turn_to(panel, "Checks")

@@ -164,8 +164,8 @@ def test_love_tells_position_apart_from_the_covariates(audit, within, said):
     assert title(charts.love(audit, "1", found=found)) == (whole if said else nothing)
 
 
-def test_gap_density_counts_the_pairs(audit):
-    chart = charts.gap_density(audit, "1")
+def test_distance_density_counts_the_pairs(audit):
+    chart = charts.distance_density(audit, "1")
     assert sum(r["pairs"] for r in rows(chart, "pairs")) == int(audit.limit("1")["n_pairs"])
     assert "no pair is tied" in title(chart)
 

@@ -39,7 +39,10 @@ def test_charts_of_numbers_at_hand_are_those_that_would_be_found(audit):
     pairs = [
         (charts.love(audit, "1", epsilon=0.03), charts.love(audit, "1", found=balance)),
         (charts.rivals(audit, "1"), charts.rivals(audit, "1", found=audit.compare(["1"]))),
-        (charts.gap_density(audit, "1"), charts.gap_density(audit, "1", found=audit.limit("1"))),
+        (
+            charts.distance_density(audit, "1"),
+            charts.distance_density(audit, "1", found=audit.limit("1")),
+        ),
     ]
     for asked, given in pairs:
         assert title(asked) == title(given)

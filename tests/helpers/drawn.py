@@ -20,7 +20,7 @@ CHARTS = {
     "placebo": charts.placebo,
     "power": charts.power,
     "love": charts.love,
-    "gap_density": charts.gap_density,
+    "distance_density": charts.distance_density,
     "rivals": charts.rivals,
     "tie": charts.tie,
     "examination": lambda audit, group: charts.examination(examined()),

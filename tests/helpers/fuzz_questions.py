@@ -21,7 +21,7 @@ import mpc_lab as mpc
 
 QUERIES = 40
 CHARTS = (
-    *("boost", "bracket", "calibration", "epsilon_curve", "forest", "gap_density", "ladder"),
+    *("boost", "bracket", "calibration", "epsilon_curve", "forest", "distance_density", "ladder"),
     *("love", "mpc_ndcg", "placebo", "power", "rivals"),
 )
 FUNCTIONS = {

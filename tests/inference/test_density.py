@@ -6,8 +6,8 @@ from mpc_lab.inference.limit import distance_density
 
 
 def test_counts_are_those_of_bins_closed_on_the_right():
-    gap = np.array([0.0, 0.0, 0.25, 0.5, 0.5, 0.75, 1.5])
-    found = distance_density(gap, 1.0, bins=4)
+    distance = np.array([0.0, 0.0, 0.25, 0.5, 0.5, 0.75, 1.5])
+    found = distance_density(distance, 1.0, bins=4)
     assert found.counts.tolist() == [1, 2, 1, 0]
     assert found.n_ties == 2
     np.testing.assert_allclose(found.density, found.counts / 0.25 / 7)
@@ -21,9 +21,9 @@ def test_the_density_at_0_follows_a_slope():
     assert found.density[0] < 2.0
 
 
-def test_a_total_puts_the_near_gaps_in_proportion():
-    gap = np.linspace(0.001, 0.1, 100)
-    part, whole = distance_density(gap, 0.1), distance_density(gap, 0.1, total=1000)
+def test_a_total_puts_the_near_distances_in_proportion():
+    distance = np.linspace(0.001, 0.1, 100)
+    part, whole = distance_density(distance, 0.1), distance_density(distance, 0.1, total=1000)
     assert whole.at_zero == pytest.approx(part.at_zero / 10)
 
 

@@ -104,7 +104,7 @@ def every_chart(audit):
     yield charts.epsilon_curve(audit, group)
     yield charts.power(audit, group)
     yield charts.bracket(mpc.audit(log(CORPUS), **COLUMNS, **BOTH), group)
-    for draw in (charts.rivals, charts.calibration, charts.gap_density, charts.love):
+    for draw in (charts.rivals, charts.calibration, charts.distance_density, charts.love):
         yield draw(audit, group)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
+from mpc_lab.charts.export import CHARTS, chart
 from mpc_lab.charts.theme import find_cell, of_rule
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import percent, quoted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @chart
-def gap_density(
+def distance_density(
     audit: Audit,
     group: str,
     scoring_rule: str = "baseline",
@@ -62,6 +62,10 @@ def gap_density(
     if math.isfinite(cell.epsilon) and cell.epsilon <= width:
         lines[-1] += f"; dashed: ε = {cell.epsilon:.3g}"
     return theme.finish(_layers(frame, found, cell, width), _title(found, frame, group), lines)
+
+
+# Its name in version 0.1; a gap is the difference of outcomes.
+CHARTS["gap_density"] = gap_density = distance_density
 
 
 def _frame(found: xr.Dataset, width: float) -> pd.DataFrame:
