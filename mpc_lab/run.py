@@ -18,7 +18,6 @@ from mpc_lab.engines.running import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
 from mpc_lab.inference.verdicts import mde
-from mpc_lab.pairing.capped import CAPPED_SUMS, capped_totals, count_outside
 from mpc_lab.pairing.kernels import announced_compilation
 from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
@@ -35,6 +34,7 @@ from mpc_lab.pairing.measure import (
 )
 from mpc_lab.pairing.measure_sides import TwoSides, compare_on_curve, compare_sides
 from mpc_lab.pairing.moments import Moments, UnitWeights
+from mpc_lab.pairing.pairs import CAPPED_SUMS, capped_totals, count_outside
 from mpc_lab.pairing.terms import (
     PAIRS,
     PERCENTILE,

@@ -350,9 +350,9 @@ def test_engines_agree_with_memory(walk, how):
 
 
 def test_duckdb_walks_many_chunks(tmp_path, monkeypatch):
-    from mpc_lab.engines.duckdb import chunks, database
+    from mpc_lab.engines.duckdb import chunks, rows
 
-    monkeypatch.setattr(database, "_BATCH", 1024)
+    monkeypatch.setattr(rows, "_BATCH", 1024)
     seen = []
     append = chunks.Spool.append
     monkeypatch.setattr(chunks.Spool, "append", lambda *given: (seen.append(1), append(*given))[1])
@@ -613,7 +613,7 @@ def test_a_saved_audit_asks_its_questions_by_producer(tmp_path):
 
 
 def test_guessing_leaves_the_group_its_column():
-    from mpc_lab.ranking.guessing import guess_columns
+    from mpc_lab.ranking.names import guess_columns
 
     base = {"query": [1, 1, 2, 2], "item": [1, 2, 3, 1], "score": [0.1, 0.2, 0.3, 0.4]}
     base["clicked"] = [0, 1, 0, 1]

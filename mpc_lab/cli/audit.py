@@ -193,7 +193,7 @@ def _guessed(
     files: Files, given: dict[str, Any], roles: dict[str, list[str]]
 ) -> dict[str, list[str]]:
     """Guess the columns from the first rows, and print the guess."""
-    from mpc_lab.ranking.guessing import guess_columns
+    from mpc_lab.ranking.names import guess_columns
 
     found_first = guess_columns(files.head())
     guess = {name: value for name, value in found_first.items() if value is not None}

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.engines.calibrated import fit_by_exchange
-from mpc_lab.engines.parts import Part, Parts, PartsSource, count_rows
+from mpc_lab.engines.parts import Part, Parts, PartsSource, count_rows, fit_by_exchange
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.ranking import ColumnNames, Ranking, cap_outcomes, checks, sum_by
 from mpc_lab.ranking.checks import complete_rows
-from mpc_lab.ranking.columns import get_column, open_table, take_rows
-from mpc_lab.ranking.groups import read_groups
+from mpc_lab.ranking.columns import get_column, open_table, read_groups, take_rows
 from mpc_lab.scoring import Column
 from mpc_lab.scoring.rules import check_scores
 from mpc_lab.vocabulary import ITEM, ROLES, Ints, Masks

@@ -34,6 +34,7 @@ from mpc_lab.ranking.checks import (
 from mpc_lab.ranking.columns import (
     Codes,
     Frame,
+    Membership,
     combine,
     encode,
     get_column,
@@ -42,9 +43,9 @@ from mpc_lab.ranking.columns import (
     open_table,
     pandas_frame,
     pandas_series,
+    read_groups,
     take_rows,
 )
-from mpc_lab.ranking.groups import Membership, read_groups
 from mpc_lab.text import name as shown
 from mpc_lab.text import plural, quoted
 from mpc_lab.vocabulary import NEEDED_ROLES, ROLES, Flags, Floats, Ints, Role

@@ -14,7 +14,7 @@ from mpc_lab.files import Roles, Sheet
 from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import Frame, open_table
-from mpc_lab.ranking.guessing import GUESSED, guess_columns, guess_separator
+from mpc_lab.ranking.names import GUESSED, guess_columns, guess_separator
 from mpc_lab.run import audit
 from mpc_lab.scoring import SCORING_RULES
 from mpc_lab.vocabulary import MODES, default_modes

@@ -18,16 +18,18 @@ from mpc_lab.errors import MpcError
 from mpc_lab.ranking.columns import (
     Codes,
     Frame,
+    Membership,
     combine,
     encode,
     get_column,
     is_missing,
+    label_names,
     numbers,
     pandas_series,
+    read_groups,
     take_rows,
 )
 from mpc_lab.ranking.examination import Curve
-from mpc_lab.ranking.groups import Membership, label_names, read_groups
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
 

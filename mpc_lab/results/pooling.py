@@ -16,13 +16,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.capped import CAPPED_SUMS
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.items import MOST_KEPT, Rows, join_rows, rows_of_group, square_rows
 from mpc_lab.pairing.leverage import whole_of
 from mpc_lab.pairing.measure import put_item_sums
 from mpc_lab.pairing.modes import rows_of
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Together
+from mpc_lab.pairing.pairs import CAPPED_SUMS
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.pairing.series import N_POWERS, N_SIDE_POWERS, Series, SideSeries
 from mpc_lab.results.assemble import Cross, moments_by_rule

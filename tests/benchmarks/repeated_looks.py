@@ -33,8 +33,8 @@ from mpc_lab.inference.betting import (
 )
 from mpc_lab.inference.estimates import critical
 from mpc_lab.inference.sequence import confidence_sequence
-from mpc_lab.pairing.capped import capped_by_unit
 from mpc_lab.pairing.log import sort_rows
+from mpc_lab.pairing.pairs import capped_by_unit
 from mpc_lab.vocabulary import MODES
 from repeating import Bound, bounded, options, repeat, show
 

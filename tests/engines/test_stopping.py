@@ -182,7 +182,7 @@ BIG = 60_000_000  # rows; some ten seconds
 )
 def test_a_database_is_left_while_it_sorts(tmp_path, ask):
     pytest.importorskip("duckdb")
-    from mpc_lab.engines.duckdb.database import connect
+    from mpc_lab.engines.duckdb.rows import connect
     from mpc_lab.engines.running import as_limits
 
     rows = f"SELECT row_number() OVER (ORDER BY hash(i)) AS place, i FROM range({BIG}) t(i)"
@@ -230,7 +230,7 @@ class Late(Exception):
 
 def test_a_database_is_left_for_other_signals_too(tmp_path):
     pytest.importorskip("duckdb")
-    from mpc_lab.engines.duckdb.database import connect
+    from mpc_lab.engines.duckdb.rows import connect
     from mpc_lab.engines.running import as_limits
 
     def late(*_):

@@ -21,7 +21,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.file_corpus import BASE, COLUMNS, arrow, text
-from mpc_lab.engines.duckdb.database import connect
+from mpc_lab.engines.duckdb.rows import connect
 from mpc_lab.engines.running import as_limits
 from mpc_lab.explorers.start_panel import Start
 from mpc_lab.files import Roles, find_files

@@ -3,9 +3,8 @@ import pytest
 
 import mpc_lab as mpc
 from helpers import betting_oracle as oracle
-from mpc_lab.pairing.capped import capped_by_unit
 from mpc_lab.pairing.log import sort_rows
-from mpc_lab.pairing.pairs import list_pairs
+from mpc_lab.pairing.pairs import capped_by_unit, list_pairs
 from mpc_lab.vocabulary import MODES
 
 

@@ -215,6 +215,6 @@ def test_groups_that_cannot_be_read(case: str) -> None:
 
 
 def test_more_groups_than_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc_lab.ranking.groups._MOST_WORDS", 4)
+    monkeypatch.setattr("mpc_lab.ranking.columns._MOST_WORDS", 4)
     with pytest.raises(MpcError, match="gives 4 groups for 5 rows, more than fit in memory"):
         make(group="movie", group_sep=None)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import mpc_lab as mpc
-from mpc_lab.ranking.guessing import GUESSED, guess_columns
+from mpc_lab.ranking.names import GUESSED, guess_columns
 
 LOG = {
     "userId": [1, 1, 2, 2],

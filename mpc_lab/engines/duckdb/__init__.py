@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.engines import OpenLog
-from mpc_lab.engines.calibrated import fit_sorted
 from mpc_lab.engines.duckdb.chunks import (
     BadRows,
     Chunks,
@@ -25,16 +24,17 @@ from mpc_lab.engines.duckdb.chunks import (
     cut_chunks,
     spill_folder,
 )
-from mpc_lab.engines.duckdb.database import Database, connect
 from mpc_lab.engines.duckdb.rows import (
+    Database,
     DuckRows,
     check_one_per_query,
     check_producers,
+    connect,
     explain,
     groups_in,
 )
 from mpc_lab.engines.partitions import Spec
-from mpc_lab.engines.parts import PartsSource, count_rows
+from mpc_lab.engines.parts import PartsSource, count_rows, fit_sorted
 from mpc_lab.engines.running import Limits, check_fits, need_extra
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files

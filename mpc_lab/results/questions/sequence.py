@@ -131,8 +131,8 @@ def _from_rows(
 ) -> Cells:
     """Bet on one query after the other."""
     from mpc_lab.inference.betting import betting_sequence
-    from mpc_lab.pairing.capped import capped_by_unit
     from mpc_lab.pairing.log import compare_group
+    from mpc_lab.pairing.pairs import capped_by_unit
 
     epsilon, seed = _fixed_threshold(audit), int(settings(audit).get("seed", 0))
     modes, order = headline_moments(audit)[0].modes, _order(ranking)
