@@ -12,7 +12,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.export import chart
 from mpc_lab.charts.theme import intervals
 from mpc_lab.errors import MpcError
-from mpc_lab.text import entry, percent
+from mpc_lab.text import percent
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -62,10 +62,14 @@ def _title(frame: pd.DataFrame) -> str:
     if len(frame) < 2:
         return "Too few neighbours have nearly equal scores to see how often places are looked at"
     second, last = frame.iloc[1], frame.iloc[-1]
-    first = f"Place 2 is looked at {entry(second['examined'], 2)} times as often as place 1"
+    first = f"Place 2 is looked at {_share(second)} as often as place 1"
     if len(frame) == 2:
         return first
-    return f"{first}, place {int(last['place'])} {entry(last['examined'], 2)} times"
+    return f"{first}; place {int(last['place'])}: {_share(last)}"
+
+
+def _share(row: pd.Series) -> str:
+    return percent(float(f"{row['examined']:.2g}"))
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:

@@ -26,7 +26,7 @@ _WIDTH, _HEIGHT = 660, 250
 # The words stand to the right of the drawing, at these multiples of ε.
 _END, _MARK, _WORDS = 2.0, 1.1, 1.17
 _APART = 15
-_X_TITLE = "score of the item of the group, less that of the other (units of the score)"
+_X_TITLE = "distance of the two scores (units of the score)"
 
 
 @chart
@@ -39,9 +39,12 @@ def tie(
 ) -> alt.LayerChart:
     """Draw the mean difference in outcome against the signed distance of the scores.
 
-    Left: the item of the group was the lower one; right: the upper one. The jump where both sides
-    meet is twice the effect of place; its middle is the gap at a tie, which place does not touch.
-    Dots are means over about equally many pairs, lines are fitted to either side.
+    Left: the item of the group was the lower one; right: the upper one. Half the jump where both
+    sides meet is the effect of place, and the middle of the jump is the gap at a tie: place pushes
+    one side down and lifts the other by as much. Dots are means over about equally many pairs,
+    lines are fitted to either side. Where the log has no positions, sides go by score, and nothing
+    is called an effect of place. The gap that an audit judges, of symmetric pairs up to ε, is in
+    the line above the drawing.
 
     Parameters
     ----------
@@ -65,45 +68,70 @@ def tie(
         nothing = theme.layered(theme.zero_line()).properties(width=_WIDTH, height=_HEIGHT)
         return theme.finish(nothing, words, [], _WIDTH)
     found = both_sides(audit, group, scoring_rule, epsilon, bins)
-    verdict_of = cell.verdict if SYMMETRIC.name in modes and epsilon is None else None
-    verdict = verdict_of or INCONCLUSIVE
-    # At another ε than the headline's nothing was tested: its interval alone speaks.
-    low, high = found.gap[1:]
-    sure = verdict in DIRECTIONS or (verdict_of is None and (low > 0 or high < 0))
-    title, lines = _words(audit, found, group, sure=sure)
+    judged = cell.verdict if SYMMETRIC.name in modes and epsilon is None else None
+    verdict = _direction(found, judged)
+    title, lines = _words(audit, found, group, verdict, judged)
     return theme.finish(_layers(audit, found, verdict), title, lines, _WIDTH)
 
 
-def _words(audit: Audit, found: Tie, group: str, *, sure: bool) -> tuple[str, list[str]]:
+def _direction(found: Tie, judged: str | None) -> str:
+    """Return what the gap at a tie is called: no direction that the audit itself does not give."""
+    _, low, high = found.middle
+    own = DIRECTIONS[0] if low > 0 else DIRECTIONS[1] if high < 0 else INCONCLUSIVE
+    return own if judged in (None, own) else INCONCLUSIVE
+
+
+def _words(
+    audit: Audit, found: Tie, group: str, verdict: str, judged: str | None
+) -> tuple[str, list[str]]:
     word, who = outcome_word(settings(audit)), f"Group {quoted(group)}"
-    effect = "effect of place" if found.by_place else "effect of being ranked above"
     lines = [
         f"Mean difference of {word} inside pairs, item of the group less the other; scores at most "
         f"ε = {found.epsilon:.3g} apart; {found.pairs[0]:,} pairs below, {found.pairs[1]:,} above; "
-        f"{level_of(audit)} intervals"
+        f"{level_of(audit)} intervals{_of_one(audit)}"
     ]
-    if not math.isfinite(found.gap[0]):
+    if not math.isfinite(found.middle[0]):
         return f"{who}: this log does not show such pairs both ways round", lines
-    value = entry(abs(found.gap[0]), 3)
-    side = "higher" if found.gap[0] > 0 else "lower"
-    first = (
-        f"{who} at a tie: {word} {value} {side}"
-        if sure
-        else (f"{who} at a tie: no clear difference in {word}")
-    )
-    low, high = found.place[1:]
-    if not math.isfinite(found.place[0]) or not found.lines:
-        second = "the scores are too coarse to see what a place does"
-        lines.append("Too few different distances for a line: each side is a mean")
-    elif low > 0 or high < 0:
-        where = "shown" if found.by_place else "ranked"
-        second = f"being {where} above an equal is worth {entry(found.place[0], 3)}"
+    lines.append(f"Gap at a tie, the middle of the jump: {with_interval(*found.middle)}")
+    if found.lines:
+        lines.append(f"{_effect(found).capitalize()}, half the jump: {with_interval(*found.place)}")
+        whole = f"Mean of both sides over all these pairs: {with_interval(*found.overall)}"
+        lines.append(whole if judged is None else f"{whole}; verdict: {judged}")
     else:
-        second = f"no {effect} is seen"
-    if found.lines and math.isfinite(found.place[0]):
-        lines.append(f"Half the jump is the {effect}: {with_interval(*found.place)}")
-    lines.append(f"The gap at a tie, the mean of both sides: {with_interval(*found.gap)}")
-    return minus(f"{first}; {second}"), [minus(line) for line in lines]
+        lines.append("Too few different distances for a line: each side is the mean of its pairs")
+    title = f"{_of_gap(found, who, word, verdict, judged)}; {_of_place(found)}"
+    return minus(title), [minus(line) for line in lines]
+
+
+def _of_one(audit: Audit) -> str:
+    return ", not adjusted for the number of groups" if len(audit.groups) > 1 else ""
+
+
+def _of_gap(found: Tie, who: str, word: str, verdict: str, judged: str | None) -> str:
+    """Return what the middle of the jump says, as half of a title."""
+    if verdict in DIRECTIONS:
+        return f"{who} at a tie: {_higher(word, found.middle[0])}"
+    if judged in DIRECTIONS:
+        return f"{who}: {_higher(word, found.overall[0])} over all these pairs, not clear at a tie"
+    return f"{who} at a tie: no clear difference in {word}"
+
+
+def _higher(word: str, gap: float) -> str:
+    return f"{word} {entry(abs(gap), 3)} {'higher' if gap > 0 else 'lower'}"
+
+
+def _effect(found: Tie) -> str:
+    return "effect of place" if found.by_place else "effect of being ranked above"
+
+
+def _of_place(found: Tie) -> str:
+    """Return what the jump says, as half of a title."""
+    if not found.lines or not math.isfinite(found.place[0]):
+        return f"too few different distances for an {_effect(found)}"
+    if found.place[1] > 0 or found.place[2] < 0:
+        where = "shown" if found.by_place else "ranked"
+        return f"being {where} above an equal is worth {entry(found.place[0], 3)}"
+    return f"no {_effect(found)} is seen"
 
 
 def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
@@ -113,11 +141,12 @@ def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
     low, high = _domain(found)
     x = alt.X(
         "distance:Q",
-        title=_X_TITLE,
+        title=_X_TITLE if found.epsilon > 0 else "all these scores are tied",
         scale=alt.Scale(domain=[-1.05 * reach, _END * reach], nice=False),
         axis=alt.Axis(
             values=_ticks(found.epsilon),
-            format="~g",
+            # The side says the sign.
+            labelExpr="format(abs(datum.value), '~g')",
             titleAnchor="start",
             grid=False,
         ),
@@ -145,7 +174,7 @@ def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
         dots.encode(y=alt.Y("difference:Q", **upright)),
         *_headings(reach, found),
     ]
-    if math.isfinite(found.gap[0]):
+    if math.isfinite(found.middle[0]):
         layers += _meeting(found, reach, verdict)
         layers += _labels(found, reach, verdict, (high - low) / _HEIGHT, (low, high))
     return theme.layered(*layers).properties(width=_WIDTH, height=_HEIGHT)
@@ -154,7 +183,7 @@ def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
 def _domain(found: Tie) -> tuple[float, float]:
     """Return the ends of the vertical axis: all dots, and whiskers of a reasonable length."""
     dots = found.bins["difference"].tolist()
-    sure = [value for value in (*found.gap, *found.ends.ravel()) if math.isfinite(value)]
+    sure = [value for value in (*found.middle, *found.ends.ravel()) if math.isfinite(value)]
     whiskers = found.bins[["low", "high"]].to_numpy(dtype=np.float64).ravel()
     whiskers = whiskers[np.isfinite(whiskers)]
     values = [*dots, *sure, 0.0]
@@ -226,8 +255,8 @@ def _headings(reach: float, found: Tie) -> list[alt.Chart]:
 def _meeting(found: Tie, reach: float, verdict: str) -> list[alt.Chart]:
     """Return the jump where both sides meet, its middle, and both again beside the words."""
     below, above = found.ends[:, 0]
-    colour, shape = VERDICTS[verdict].colour, VERDICTS[verdict].shape
-    gap, low, high = found.gap
+    known = VERDICTS[verdict]
+    gap, low, high = found.middle
     made = [
         _stretch(reach, 1e-9 * reach, level, dash=[3, 3], opacity=0.55, end=_MARK)
         for level in (below, above, gap)
@@ -242,18 +271,18 @@ def _meeting(found: Tie, reach: float, verdict: str) -> list[alt.Chart]:
     rings = alt.Chart(ends).mark_point(color=theme.GREY, filled=False, size=70, strokeWidth=2)
     made.append(rings.encode(x="distance:Q", y="difference:Q"))
     middle = _one(distance=_MARK * reach, difference=gap, low=low, high=high,
-                  interval=with_interval(gap, low, high))  # fmt: skip
-    tooltip = [alt.Tooltip("interval:N", title="gap at a tie")]
+                  interval_of_middle=with_interval(gap, low, high))  # fmt: skip
+    tooltip = [alt.Tooltip("interval_of_middle:N", title="gap at a tie")]
     if math.isfinite(low):
         made.append(
-            middle.mark_rule(color=colour, strokeWidth=2.5, clip=True).encode(
+            middle.mark_rule(color=known.colour, strokeWidth=2.5, clip=True).encode(
                 x="distance:Q", y="low:Q", y2="high:Q", tooltip=tooltip
             )
         )
     made.append(
-        middle.mark_point(color=colour, filled=True, size=120, opacity=1, shape=shape).encode(
-            x="distance:Q", y="difference:Q", tooltip=tooltip
-        )
+        middle.mark_point(
+            color=known.colour, filled=True, size=120, opacity=1, shape=known.shape
+        ).encode(x="distance:Q", y="difference:Q", tooltip=tooltip)
     )
     return made
 
@@ -267,13 +296,13 @@ def _labels(
     digits = 3
     words = [
         (f"{shown} above: {entry(above, digits)}", above, False),
-        (f"gap at a tie: {entry(found.gap[0], digits)}", found.gap[0], True),
+        (f"gap at a tie: {entry(found.middle[0], digits)}", found.middle[0], True),
         (f"{shown} below: {entry(below, digits)}", below, False),
     ]
     if found.lines and math.isfinite(found.place[0]):
         effect = "place" if found.by_place else "rank"
         half = f"effect of {effect}: {entry(found.place[0], digits)}"
-        words.append((half, found.gap[0] - 1e-9, False))
+        words.append((half, found.middle[0] - 1e-9, False))
     words.sort(key=lambda word: -word[1])
     heights = _spread([at for _, at, _ in words], _APART * unit, span)
     made = []

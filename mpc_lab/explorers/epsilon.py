@@ -10,13 +10,15 @@ import numpy as np
 import traitlets
 import xarray as xr
 
+from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import Note, NumberRow, button, controls_row
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
 from mpc_lab.inference.verdicts import mde
+from mpc_lab.results.base import is_rank_only
 from mpc_lab.text import NOTHING, entry, number, percent, quoted
-from mpc_lab.vocabulary import SYMMETRIC, verdict_modes
+from mpc_lab.vocabulary import verdict_modes
 
 # Fades the numbers, and by the style sheet the chart that follows them.
 _STALE = "mpc-stale"
@@ -57,23 +59,35 @@ class EpsilonExplorer(Explorer):
         self.controls["chart"] = LiveChart()
         self.controls["chart"].observe(self._picked, "picked")
         self.controls["tie"] = LiveChart()
-        self.controls["tie"].layout.display = "" if self._shows_tie else "none"
         self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
-        self.controls["range_note"] = Note()
+        self.controls["range_note"], self.controls["tie_note"] = Note(), Note()
         self.controls["to_headline"] = button(
             "Go to the headline's ε", "Go to the threshold of the headline"
         )
         self.controls["to_headline"].on_click(self._go_home)
         self._drawn_for: tuple[str, ...] | None = None
         foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
-        names = ("sentence", "numbers", "tie", "chart")
-        return [*(self.controls[name] for name in names if name != "tie" or self._shows_tie), foot]
+        tie = ("tie", "tie_note") if self._shows_tie else ()
+        names = ("sentence", "numbers", *tie, "chart")
+        return [*(self.controls[name] for name in names), foot]
 
     @property
     def _shows_tie(self) -> bool:
-        """Whether the audit compares both sides of a tie, and has the rows to draw them."""
-        modes = self.audit.headline["pairing_mode"].values
-        return self.audit.ranking is not None and SYMMETRIC.name in modes
+        """Whether there are rows, and scores that can be tied."""
+        return self.audit.ranking is not None and not is_rank_only(self.audit)
+
+    def _draw_tie(self, group: str, rule: str) -> None:
+        """Draw both sides of a tie, or say why that cannot be done."""
+        from mpc_lab.charts.tie import tie
+
+        said = ""
+        try:
+            self.controls["tie"].show(tie(self.audit, group, rule))
+        except MpcError as error:
+            said = f"Both sides of a tie cannot be drawn. {error}"
+        self.controls["tie"].layout.display = "none" if said else ""
+        self.controls["tie_note"].text = said
+        self.controls["tie_note"].layout.display = "" if said else "none"
 
     def draw(self) -> None:
         """Move the mark to ε; draw the curve anew when the cell is another."""
@@ -87,9 +101,7 @@ class EpsilonExplorer(Explorer):
 
             curve = epsilon_curve(self.audit, *cell, live=True)
             if self._shows_tie:
-                from mpc_lab.charts.tie import tie
-
-                self.controls["tie"].show(tie(self.audit, *cell[:2]))
+                self._draw_tie(*cell[:2])
         at, point = self.state.epsilon, self._point()
         own = self.state.own_epsilon
         # The page draws its own brush; a range that code has set is shaded.

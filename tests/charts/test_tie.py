@@ -24,10 +24,54 @@ def test_the_jump_is_the_effect_of_place_of_the_headline(clicks):
     np.testing.assert_allclose(found.place, wanted, rtol=1e-8)
     below, above = found.ends[:, 0]
     assert (above - below) / 2 == pytest.approx(found.place[0], rel=1e-10)
+    assert (above + below) / 2 == pytest.approx(found.middle[0], rel=1e-10)
     wanted = [float(cell[name]) for name in ("estimate", "ci_low", "ci_high")]
-    np.testing.assert_allclose(found.gap, wanted, rtol=1e-8)
-    # The slopes of both sides cancel in it.
-    assert (above + below) / 2 == pytest.approx(found.gap[0], abs=2 * float(cell.std_error))
+    np.testing.assert_allclose(found.overall, wanted, rtol=1e-8)
+
+
+def test_the_marker_is_the_middle_of_the_jump_with_the_interval_of_the_middle(clicks):
+    """By least squares on both sides at once, clustered by query, apart from the code."""
+    options = {"epsilon": [0.01], "threshold": 0.02, "progress": False}
+    clicks = mpc.audit(clicks.ranking, cluster="query", **options)
+    found = tie(clicks, "a")
+    pairs = clicks.pairs("a", pairing_mode="symmetric")
+    weight = _weights_of_places(pairs)
+    above = (pairs.position < pairs.other_position).to_numpy()
+    distance = pairs.distance.to_numpy()
+    x = np.column_stack([~above, above, ~above * distance, above * distance]).astype(float)
+    root = np.sqrt(weight)
+    fit = np.linalg.lstsq(x * root[:, None], pairs.difference * root, rcond=None)[0]
+    assert found.middle[0] == pytest.approx((fit[0] + fit[1]) / 2, rel=1e-8)
+    bread = np.linalg.inv(x.T @ (x * weight[:, None]))
+    each = (x @ bread[:, :2]).mean(axis=1) * weight * (pairs.difference - x @ fit)
+    sums = each.groupby(pairs["query"].to_numpy()).sum()
+    queries = (sums != 0).sum()
+    error = np.sqrt((sums**2).sum() * queries / (queries - 1))
+    estimate, low, high = found.middle
+    assert (low + high) / 2 == pytest.approx(estimate, rel=1e-8)
+    # By t with thousands of degrees of freedom.
+    assert high - estimate == pytest.approx(1.9603 * error, rel=2e-4)
+    (marked,) = rows(charts.tie(clicks, "a"), "interval_of_middle")
+    assert (marked["difference"], marked["low"], marked["high"]) == found.middle
+
+
+def _weights_of_places(pairs):
+    """Return what a pair weighs where both sides have the same cells of places."""
+    upper = pairs[["position", "other_position"]].min(axis=1)
+    apart = (pairs.position - pairs.other_position).abs()
+    firsts, steps = [1, 2, 3, 4, 6, 10, 20], [1, 2, 3, 5, 9]
+    cell = np.searchsorted(firsts, upper, "right") * 10 + np.searchsorted(steps, apart, "right")
+    above = (pairs.position < pairs.other_position).to_numpy()
+    weight = np.zeros(len(pairs))
+    for one in np.unique(cell):
+        counts = [((cell == one) & (above == side)).sum() for side in (False, True)]
+        if min(counts) < 2:
+            continue
+        omega = counts[0] * counts[1] / sum(counts)
+        for side in (False, True):
+            here = (cell == one) & (above == side)
+            weight[here] = omega / counts[side]
+    return weight
 
 
 def test_dots_hold_all_pairs_and_lie_on_their_side(clicks):
@@ -44,9 +88,10 @@ def test_dots_hold_all_pairs_and_lie_on_their_side(clicks):
 
 def test_the_chart_says_both_findings_and_marks_them(clicks):
     chart = charts.tie(clicks, "a")
-    assert "Group 'a' at a tie: clicks" in title(chart)
+    assert "Group 'a': clicks 0.007 higher over all these pairs" in title(chart)
     assert "being shown above an equal is worth 0.0" in title(chart)
-    assert "Half the jump is the effect of place: 0.0" in subtitle(chart)
+    assert "Effect of place, half the jump: 0.0" in subtitle(chart)
+    assert "Gap at a tie, the middle of the jump: 0.0" in subtitle(chart)
     labels = {row["label"] for row in _all(chart, "label")}
     assert any(text.startswith("gap at a tie: ") for text in labels)
     assert any(text.startswith("effect of place: ") for text in labels)
@@ -81,7 +126,27 @@ def test_coarse_scores_have_means_and_no_lines(clicks):
     found = tie(audit, "a")
     assert not found.lines
     assert found.bins.distance.tolist() == [-0.5, 0.5]
-    assert "too coarse" in title(charts.tie(audit, "a"))
+    assert "too few different distances" in title(charts.tie(audit, "a"))
+    cell = audit.headline.sel(group="a", scoring_rule="baseline", pairing_mode="symmetric")
+    wanted = [float(cell[name]) for name in ("estimate", "ci_low", "ci_high")]
+    np.testing.assert_allclose(found.middle, wanted, rtol=1e-8)
+    assert found.ends[:, 0].mean() == pytest.approx(found.middle[0], rel=1e-8)
+
+
+def test_no_direction_is_said_that_the_audit_does_not_give():
+    """A log whose middle happens to exclude 0, without a gap and without a finding."""
+    log = mpc.datasets.clicks(8000, seed=3, eta=0.0, bias=0.0)
+    audit = mpc.audit(log, epsilon=[0.01], progress=False)
+    found = tie(audit, "a")
+    assert found.middle[2] < 0
+    assert "no clear difference in clicks" in title(charts.tie(audit, "a"))
+
+
+def test_a_finding_over_all_pairs_is_said_where_the_tie_itself_is_unclear():
+    log = mpc.datasets.clicks(120, seed=1, eta=1.0)
+    audit = mpc.audit(log, epsilon=[0.01], progress=False)
+    assert audit.to_frame().verdict.iloc[0] == "undervalued"
+    assert "higher over all these pairs, not clear at a tie" in title(charts.tie(audit, "a"))
 
 
 def test_labels_keep_apart():
@@ -94,7 +159,7 @@ def test_labels_keep_apart():
 def test_the_examination_is_drawn_from_what_was_found_or_from_an_audit(clicks):
     found = clicks.examination(places=6)
     chart = charts.examination(found)
-    assert "Place 2 is looked at 0." in title(chart)
+    assert "Place 2 is looked at 50 % as often as place 1; place 6: 2" in title(chart)
     assert [row["place"] for row in rows(chart, "examined")] == [1, 2, 3, 4, 5, 6]
     assert "Place 2 is looked at" in title(charts.examination(clicks))
     with pytest.raises(mpc.MpcError, match=r"what audit\.examination"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import traitlets
@@ -148,3 +150,32 @@ def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
     assert said[0] == ("Computing the curve of group '2' …", True)
     assert "Computing" not in explorer.controls["sentence"].text
     assert "mpc-stale" not in explorer.controls["numbers"]._dom_classes
+
+
+def test_both_sides_of_a_tie_head_the_tab_where_matched_pairs_alone_were_asked(audit):
+    explorer = shown(audit, group="1")
+    assert explorer.controls["tie"].title.startswith("Group '1' at a tie: ")
+    assert "place" not in explorer.controls["tie"].title
+    assert explorer.controls["tie_note"].text == ""
+    below = [one for one in explorer.widget.children if hasattr(one, "children")]
+    order = [child for one in below for child in one.children]
+    assert order.index(explorer.controls["tie"]) < order.index(explorer.controls["chart"])
+
+
+def test_a_tie_that_cannot_be_drawn_is_said_and_the_curve_stays(audit, monkeypatch):
+    def refuse(*_given):
+        raise mpc.MpcError("There are too many pairs to list.")
+
+    # By its module: the package has the function under the same name.
+    monkeypatch.setattr(sys.modules["mpc_lab.charts.tie"], "tie", refuse)
+    explorer = shown(audit, group="1")
+    assert "too many pairs to list" in explorer.controls["tie_note"].text
+    assert explorer.controls["tie"].layout.display == "none"
+    assert explorer.controls["chart"].title
+
+
+def test_without_scores_there_is_no_tie_to_draw():
+    frame = mpc.datasets.clicks(300, seed=1).to_frame()
+    roles = {"query": "query", "outcome": "clicks", "group": "group", "position": "place"}
+    explorer = shown(mpc.audit(frame, **roles, progress=False), group="a")
+    assert explorer.controls["tie"].title == ""

@@ -230,3 +230,21 @@ def test_a_section_is_one_line_in_the_registry(audit, monkeypatch):
     monkeypatch.setattr("mpc_lab.report.page.SECTIONS", [*SECTIONS[:1], own])
     made = page(audit)
     assert '<section id="greeting"><h2>2. A greeting</h2><p>2 groups</p></section>' in made
+
+
+def test_both_sides_of_a_tie_head_the_curves_and_are_not_called_place(text, sections):
+    """The audit has matched pairs alone, and its log does not say what was shown."""
+    curves = text[text.index('<section id="curves">') : text.index('<section id="ladder">')]
+    assert curves.index("at a tie") < curves.index("<figure")
+    assert "ranked below the other" in sections["curves"]
+    assert "the jump is not called an effect of place" in sections["curves"]
+    assert "ranked above ▶" in sections["curves"]
+    assert "shown above" not in sections["curves"]
+
+
+def test_with_positions_the_sides_go_by_place_whatever_modes_were_asked():
+    log = mpc.datasets.clicks(600, seed=1, eta=1.0)
+    audit = mpc.audit(log, pairing_modes=["matched"], progress=False)
+    curves = words(page(audit))["curves"]
+    assert "shown below the other" in curves
+    assert "effect of place" in curves

@@ -8,9 +8,10 @@ import xarray as xr
 
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
+from mpc_lab.results.base import is_rank_only
+from mpc_lab.results.questions.tie import sides_by_place
 from mpc_lab.results.summary import Cell, gap_that_matters
 from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quoted, with_ends
-from mpc_lab.vocabulary import SYMMETRIC
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -41,7 +42,7 @@ def _curve(context: Context, cell: Cell) -> str:
     drawn = context.draw("epsilon_curve", cell.group, part.rule, part.mode)
     if not context.has_rows:
         return drawn
-    if SYMMETRIC.name in context.audit.headline["pairing_mode"].values:
+    if not is_rank_only(context.audit):
         # What the gap at a tie is comes before how it changes with ε.
         drawn = context.attempt(_tie, context, cell) + drawn
     return (
@@ -52,11 +53,18 @@ def _curve(context: Context, cell: Cell) -> str:
 
 
 def _tie(context: Context, cell: Cell) -> str:
-    how = (
-        "Left of 0 the item of the group was the lower one, right of it the upper one. What jumps "
-        "there is due to the place; the middle of the jump is not."
-    )
-    return paragraphs([how], "soft") + context.draw("tie", cell.group, context.part.rule)
+    shown = sides_by_place(context.audit)
+    how = [
+        f"Left of 0 the item of the group was {'shown' if shown else 'ranked'} below the other, "
+        "right of it above. At 0 their scores are equal. Half the jump there is what being above "
+        "is worth; its middle is the gap at a tie, which that does not touch. The mean of both "
+        "sides over all these pairs is the gap of symmetric pairs.",
+        ""
+        if shown
+        else "Sides go by score here, not by where items were shown: the jump is not called an "
+        "effect of place.",
+    ]
+    return paragraphs(how, "soft") + context.draw("tie", cell.group, context.part.rule)
 
 
 def _limit(context: Context, cell: Cell) -> str:

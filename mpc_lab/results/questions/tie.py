@@ -10,7 +10,13 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.errors import check_epsilon, check_whole
-from mpc_lab.results.base import AuditBase, cell_epsilon, inference_options, refuse_rank_only
+from mpc_lab.results.base import (
+    AuditBase,
+    cell_epsilon,
+    inference_options,
+    need_rows,
+    refuse_rank_only,
+)
 from mpc_lab.results.questions.pairs import open_cell
 from mpc_lab.vocabulary import SYMMETRIC, Floats
 
@@ -34,11 +40,15 @@ class Tie:
         scores, mean ``difference`` of the outcomes with ``low`` and ``high``, and ``pairs``.
     ends : float64 array (side, 2)
         The fitted difference at the tie, and at the largest distance.
-    gap : tuple of (estimate, low, high)
-        The mean of both sides, as that of symmetric pairs: the slope of the outcome in the score
-        cancels between them, so that it is the middle of the jump, and better known.
+    middle : tuple of (estimate, low, high)
+        The gap at a tie: the mean of the two fitted differences there. Where sides are means it is
+        that of symmetric pairs.
     place : tuple of (estimate, low, high)
-        Half the jump where the two lines meet. Both are NaN where not estimable.
+        Half the difference of the two. Both are NaN where not estimable.
+    overall : tuple of (estimate, low, high)
+        The gap of symmetric pairs: the mean of both sides over all distances up to ε, about which
+        an audit has a verdict. It is better known than the middle, and may differ from it where
+        lines are not straight.
     epsilon : float
     by_place : bool
         Whether sides go by the places at which items were shown, rather than by score.
@@ -50,8 +60,9 @@ class Tie:
 
     bins: pd.DataFrame
     ends: Floats
-    gap: tuple[float, float, float]
+    middle: tuple[float, float, float]
     place: tuple[float, float, float]
+    overall: tuple[float, float, float]
     epsilon: float
     by_place: bool
     lines: bool
@@ -92,21 +103,22 @@ def tie(
     on_side = [np.sort(sided.distance[side > 0]) for side in weight]
     lines = all(distinct(distances) >= _FEWEST_DISTANCES for distances in on_side)
     cluster, level, _ = inference_options(audit)
-    gap = place = _values(None)
+    middle = place = overall = _values(None)
     if all(len(distances) for distances in on_side):
         how: dict[str, Any] = {"cluster": cluster, "level": level}
         means = intercepts(sided, weight, degree=0, **how)
-        fitted = intercepts(sided, weight, degree=1, **how) if lines else means
-        lines = lines and fitted is not None
-        gap = _values(None if means is None else means.mean)
-        place = _values(None if fitted is None else fitted.half_difference)
-        if is_headline and SYMMETRIC.name in audit.headline["pairing_mode"].values:
-            # The same numbers, with the variance of the audit.
-            labels = {"scoring_rule": scoring_rule, "pairing_mode": SYMMETRIC.name}
-            cells = audit.headline.sel({"group": group, **labels})
-            gap = _read(cells, "estimate", "ci_low", "ci_high")
-            if lines and "place_effect" in cells:
-                place = _read(cells, "place_effect", "place_effect_low", "place_effect_high")
+        fitted = intercepts(sided, weight, degree=1, **how) if lines else None
+        lines = fitted is not None
+        overall = _values(None if means is None else means.mean)
+        known = _headline(audit, group, scoring_rule) if is_headline else None
+        if known is not None:
+            # The same number, with the variance of the audit.
+            overall = _read(known, "estimate", "ci_low", "ci_high")
+        middle = overall
+        if fitted is not None:
+            middle, place = _values(fitted.mean), _values(fitted.half_difference)
+            if known is not None and "place_effect" in known:
+                place = _read(known, "place_effect", "place_effect_low", "place_effect_high")
     bins = bins if lines else 1
     frame = pd.concat([_bins(sided, weight[side], side, bins, level) for side in (0, 1)])
     if epsilon == 0:
@@ -116,13 +128,27 @@ def tie(
     return Tie(
         bins=frame.reset_index(drop=True),
         ends=np.array([_ends(sided, weight[side], epsilon, lines=lines) for side in (0, 1)]),
-        gap=gap,
+        middle=middle,
         place=place,
+        overall=overall,
         epsilon=epsilon,
         by_place=cell.ranking.columns.sides_by_place,
         lines=lines,
         pairs=(below, above),
     )
+
+
+def sides_by_place(audit: AuditBase) -> bool:
+    """Whether the sides of a tie go by the places at which items were shown, or by score."""
+    return need_rows(audit, "tie").columns.sides_by_place
+
+
+def _headline(audit: AuditBase, group: str, rule: str) -> xr.Dataset | None:
+    """Return the cell of symmetric pairs, where the audit has one."""
+    if SYMMETRIC.name not in audit.headline["pairing_mode"].values:
+        return None
+    labels = {"group": group, "scoring_rule": rule, "pairing_mode": SYMMETRIC.name}
+    return audit.headline.sel(labels)
 
 
 def _read(cells: xr.Dataset, *names: str) -> tuple[float, float, float]:
