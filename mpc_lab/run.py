@@ -49,9 +49,10 @@ from mpc_lab.pairing.terms import (
 from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
-from mpc_lab.results.plan import Plan, check_bounds, find_bounds, make_plan
+from mpc_lab.results.assemble import infer
+from mpc_lab.results.plan import Plan, attributes, check_bounds, find_bounds, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
-from mpc_lab.results.sides import infer
+from mpc_lab.results.sums import label_sums
 from mpc_lab.scoring import Baseline, Column, Custom, Rule
 from mpc_lab.vocabulary import CR3, ITEM, MATCHED, VARIANCES, Flags, Floats, Ints
 
@@ -313,7 +314,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             sides=sides,
         ),
         later.curve,
-        lambda: assemble.moments(
+        lambda: label_sums(
             plan,
             later.moments,
             grid,
@@ -322,7 +323,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             capped(),
             own,
         ),
-        assemble.attributes(plan, source.facts, log.origin)
+        attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))}
         | _left_out(log, sides),
         ranking=log.ranking,

@@ -1,4 +1,4 @@
-"""From sums to the labelled tree, and back from labelled sums to plain ones.
+"""From sums to estimates, verdicts and the labelled tree.
 
 The one place where plain arrays get names. Until then they have the axes (rule, mode, group); the
 modes are all that were summed over.
@@ -6,22 +6,29 @@ modes are all that were summed over.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mpc_lab import __version__
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
-from mpc_lab.inference.estimates import Estimates, owner_variance
+from mpc_lab.inference.estimates import (
+    NEVER_TURNED,
+    Estimates,
+    effective_items,
+    estimate,
+    most_effective,
+    owner_variance,
+)
 from mpc_lab.inference.verdicts import (
+    LEAST_OVERLAP,
+    MOST_SHOWN_ABOVE,
+    SHOWN_ORDER,
     Interval,
     adjust,
     bracket,
@@ -32,48 +39,100 @@ from mpc_lab.inference.verdicts import (
 )
 from mpc_lab.pairing.moments import (
     Moments,
-    PairWeights,
-    Quadratic,
     Scaling,
     Together,
     UnitWeights,
 )
-from mpc_lab.pairing.terms import PAIRS, terms_of
-from mpc_lab.ranking.examination import Curve
-from mpc_lab.results.base import AuditBase, settings
-from mpc_lab.results.plan import Plan, rule_parts
-from mpc_lab.results.schema import SUM_FAMILIES, curve_dataset, headline_dataset, moments_dataset
-from mpc_lab.results.sides import (
-    guarded,
-    infer,
-    read_headline_sides,
-    read_shares,
-    read_sides,
-    share_sums,
-    side_sums,
-    side_variables,
-)
+from mpc_lab.results.plan import Plan
+from mpc_lab.results.schema import curve_dataset, headline_dataset
 from mpc_lab.results.wording import Primary
 from mpc_lab.vocabulary import (
-    ITEM,
+    CR3,
+    DIRECTIONS,
+    INCONCLUSIVE,
     MATCHED,
-    MODES,
     NOT_ESTIMABLE,
+    PLAIN,
     VARIANCES,
+    WEIGHED_SUMS,
     Mode,
-    of_owner,
     verdict_modes,
 )
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.measure_sides import TwoSides
-    from mpc_lab.ranking import LogFacts
 
-_LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
 
 Array = NDArray[Any]
 # How two thresholds move together: for some groups at a time, axes (mode, group, bin, bin).
 Cross = Callable[[int], list[tuple[Array, Together]]]
+
+
+def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLAIN) -> Estimates:
+    """Estimate every cell of axes (mode, group, threshold).
+
+    Parameters
+    ----------
+    moments : Moments
+        With what CR3 needs, where it is asked for.
+    cluster, level
+        As of an audit.
+    correction : {"plain", "cr3"}
+    """
+    _check_weighed(moments, cluster, correction)
+    by_item = "item" in moments.by
+    items = None
+    if by_item:
+        items = effective_items(
+            moments.pairs, moments.squares["inside"], moments.squares["outside"]
+        )
+    found = estimate(
+        moments.pairs,
+        moments.center[None, :, None],
+        moments.by,
+        clusters=moments.clusters,
+        cluster=cluster,
+        level=level,
+        item_effective=items,
+        shared_items=_items_recur(moments) if by_item else False,
+        most_effective=most_effective(moments),
+        owner=moments.owner,
+        cr3=moments.cr3 if "query" in moments.cr3 else None,
+        corrected=correction == CR3,
+    )
+    return _with_reasons(moments, found)
+
+
+def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
+    """Refuse a correction that these sums do not allow."""
+    needed = [name for name in VARIANCES[cluster].terms if name in WEIGHED_SUMS]
+    if correction == CR3 and not moments.cr3.keys() >= set(needed):
+        raise MpcError(
+            "correction='cr3' needs what single clusters weigh, which these sums do not hold; use "
+            "correction='plain'."
+        )
+
+
+def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
+    """Say why there is no mean of two sides where there are pairs."""
+    row = moments.two_sided
+    if row is None:
+        return found
+    reason = found.reason.astype(object)
+    never = np.isnan(found.estimate[row]) & (moments.pairs[row] > 0)
+    reason[row] = np.where(never, NEVER_TURNED, reason[row])
+    return replace(found, reason=reason.astype(np.str_))
+
+
+def _items_recur(moments: Moments) -> Array:
+    """Tell where an item is in two units, which makes Σc² larger over items than inside units."""
+    whole, inside = moments.by["item"].cc.copy(), moments.by["item_query"].cc
+    # Sums of weights round, and so do the counts of two sides, which weights join.
+    if moments.weights is not None:
+        whole *= 1 - 1e-12
+    elif moments.two_sided is not None:
+        whole[moments.two_sided] *= 1 - 1e-12
+    return np.asarray(whole > inside)
 
 
 def judge(
@@ -434,190 +493,53 @@ def _by_group(plan: Plan, values: Array) -> Array:
     return np.moveaxis(np.asarray(values)[:, plan.mode_rows], (0, 1), (-2, -1))
 
 
-def moments(
-    plan: Plan,
-    by_rule: Sequence[Moments],
-    grid: Array,
-    all_pairs: Array,
-    correlations: Sequence[Array] | None = None,
-    capped: tuple[Array, tuple[float, float]] | None = None,
-    own: Sequence[Moments] = (),
-) -> xr.Dataset:
-    """Label the sums, so that saved audits can be added up and judged anew."""
-    cells: dict[str, Any] = {
-        "grid": grid,
-        "all_pairs": all_pairs,
-        "edges": np.stack([part.edges for part in by_rule]),
-        "center": np.stack([part.center for part in by_rule]),
-    }
-    for name in ("pairs", "queries", "clusters", "items"):
-        cells[name] = np.stack([getattr(part, name) for part in by_rule])
-    for family in by_rule[0].by:
-        for square in ("cc", "cu", "uu"):
-            cells[f"{family}_{square}"] = np.stack(
-                [getattr(part.by[family], square) for part in by_rule]
-            )
-    for side in by_rule[0].squares:
-        cells[f"{side}_cc"] = np.stack([part.squares[side] for part in by_rule])
-    cells |= _weight_sums(by_rule)
-    cells |= side_sums(by_rule, own) | share_sums(by_rule)
-    if correlations is not None:
-        cells["correlation"] = np.stack(list(correlations))
-    attrs: dict[str, object] = {}
-    if capped is not None:
-        cells["capped"], (low, high) = capped
-        attrs = {"bounds_low": low, "bounds_high": high, "pairs_cap": plan.pairs_cap}
-    modes = [mode.name for mode in plan.swept_modes]
-    return moments_dataset(plan.groups, plan.rule_labels, modes, cells, attrs)
+# ---- what a mode of two sides adds
+
+_PLACE = {"": "estimate", "_low": "ci_low", "_high": "ci_high", "_p_value": "p_value"}
 
 
-def _weight_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
-    """Return what adds up where pairs do not count alike, as it is saved."""
-    found = [part.weights for part in by_rule if part.weights is not None]
-    if not found:
+def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
+    """Return the effect of place and who was shown where, as (rule, mode, group)."""
+    if not sides:
         return {}
+    found = [infer(one.place, **plan.inference) for one in sides]
+    both = [mode.two_sided or bool(mode.bracket or mode.judged_by) for mode in plan.swept_modes]
+    two = [mode.two_sided for mode in plan.swept_modes]
+    one = [here and not twice for here, twice in zip(both, two, strict=True)]
+    baseline = [label == "baseline" for label in plan.rule_labels]
+
+    def spread(values: list[Array], modes: list[bool], rules: list[bool] | None = None) -> Array:
+        """Give each mode the number of its group where it has one."""
+        known = np.array(modes)[None, :, None] & np.array(rules or [True])[:, None, None]
+        return np.where(known, np.stack(values)[:, None], np.nan)
+
     cells = {
-        "pair_weight": [one.weight for one in found],
-        "pair_total": [one.total for one in found],
+        f"place_effect{end}": spread([getattr(one, name)[0, :, 0] for one in found], both)
+        for end, name in _PLACE.items()
     }
-    for square in ("cc", "cu", "uu"):
-        cells[f"pair_{square}"] = [getattr(one.alone, square) for one in found]
-    return {name: np.stack(values) for name, values in cells.items()}
+    if any(np.isfinite(compared.overlap).any() for compared in sides):
+        cells["place_overlap"] = spread([compared.overlap for compared in sides], two)
+        cells["shown_above"] = spread([compared.shown_above for compared in sides], one, baseline)
+    # An effect of place without an interval is not estimable.
+    known = np.isfinite(cells["place_effect_low"])
+    cells["place_effect"] = np.where(known, cells["place_effect"], np.nan)
+    return cells
 
 
-def _read_weights(values: Mapping[str, Array], rule: int, by_query: bool) -> PairWeights | None:
-    """Return what adds up under one rule, where it was saved."""
-    if "pair_weight" not in values:
-        return None
-    alone = Quadratic(*(values[f"pair_{square}"][rule] for square in ("cc", "cu", "uu")))
-    return PairWeights(values["pair_weight"][rule], values["pair_total"][rule], alone, by_query)
+def guarded(cells: dict[str, Array]) -> dict[str, Array]:
+    """Take the direction from cells whose pairs were not shown as their words say.
 
-
-def moments_by_rule(audit: AuditBase) -> list[Moments]:
-    """Return the moments of each scoring rule at all their thresholds."""
-    found = audit.moments
-    if found is None:
-        raise MpcError("This audit holds no sums to work from; run mpc.audit again on the log.")
-    modes = tuple(MODES[name] for name in found["pairing_mode"].values.tolist())
-    values = {str(name): found[name].values for name in found.data_vars}
-    by_query = terms_of(settings(audit)).estimand != PAIRS
-    return [
-        Moments(
-            modes=modes,
-            edges=values["edges"][rule],
-            center=values["center"][rule],
-            pairs=values["pairs"][rule],
-            queries=values["queries"][rule],
-            clusters=values["clusters"][rule],
-            items=values["items"][rule],
-            by={
-                family: Quadratic(
-                    values[f"{family}_cc"][rule],
-                    values[f"{family}_cu"][rule],
-                    values[f"{family}_uu"][rule],
-                )
-                for family in SUM_FAMILIES
-                if f"{family}_cc" in values
-            },
-            squares={
-                side: values[f"{side}_cc"][rule]
-                for side in ("inside", "outside")
-                if f"{side}_cc" in values
-            },
-            sides=read_sides(values, rule),
-            cells=values["cells"][rule] if "cells" in values else None,
-            owner=str(settings(audit).get("owner", ITEM)),
-            weights=_read_weights(values, rule, by_query),
-            **read_shares(values, rule),
-        )
-        for rule in range(found.sizes["scoring_rule"])
-    ]
-
-
-def mode_rows(audit: AuditBase) -> list[int]:
-    """Return where the modes of the headline stand among those of its moments."""
-    names = headline_moments(audit)[0].mode_names
-    return [names.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
-
-
-def headline_moments(audit: AuditBase) -> list[Moments]:
-    """Return the moments of each scoring rule at the one threshold of each group."""
-    if audit._own is not None:
-        return list(audit._own)
-    own = audit.headline["epsilon"].transpose("scoring_rule", "group", ...).values[:, :, 0]
-    kept = []
-    for moments, epsilon in zip(moments_by_rule(audit), own, strict=True):
-        # A group without a threshold stands first, below every gap.
-        sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
-        index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
-        kept.append(moments.at(np.array(index, dtype=np.int64)))
-    if audit.moments is not None:
-        kept = [read_headline_sides(audit.moments, k, part) for k, part in enumerate(kept)]
-    return kept
-
-
-def attributes(
-    plan: Plan, facts: LogFacts, origin: Mapping[str, Any]
-) -> dict[str, int | float | str]:
-    """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
-    alphas = {
-        rule.label: alpha
-        for rule in plan.scoring_rules
-        if (alpha := rule.alpha_in(facts)) is not None
-    }
+    Parameters
+    ----------
+    cells : dict of arrays (rule, mode, group)
+        ``verdict``, ``verdict_reason`` and, where the log has positions, ``place_overlap`` and
+        ``shown_above``.
+    """
+    if "place_overlap" not in cells:
+        return {}
+    guard = (cells["place_overlap"] < LEAST_OVERLAP) | (cells["shown_above"] > MOST_SHOWN_ABOVE)
+    guard &= np.isin(cells["verdict"], DIRECTIONS)
     return {
-        **plan_attributes(plan),
-        "versions": json.dumps(_versions()),
-        "columns": json.dumps(_columns(facts), default=_plain),
-        "source": json.dumps(dict(origin), default=str),
-        "rule_kinds": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
-        "alpha": json.dumps(alphas),
-        "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
-        "all_groups": int(plan.groups == facts.groups),
-        "n_rows": facts.n_rows,
-        "n_queries": facts.n_queries,
-        "n_units": facts.n_units,
-        "n_items": facts.n_items,
-        "n_dropped": facts.dropped,
-        "outcome_low": facts.outcome_range[0],
-        "outcome_high": facts.outcome_range[1],
-        "n_capped": facts.n_capped,
-        "n_floored": facts.n_floored,
+        "verdict": np.where(guard, INCONCLUSIVE, cells["verdict"]),
+        "verdict_reason": np.where(guard, SHOWN_ORDER, cells["verdict_reason"]),
     }
-
-
-def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
-    """Return the attributes that say how an audit was made."""
-    family = {
-        "adjust": plan.adjust,
-        "over": "the estimable groups of one scoring rule and one pairing mode",
-        "groups": plan.groups,
-        "scoring_rules": plan.rule_labels,
-    }
-    return {
-        "options": plan.to_json(),
-        "family": json.dumps(family),
-        "cluster": plan.cluster,
-        "owner": plan.owner,
-        "correction": of_owner(
-            VARIANCES[plan.cluster].describe_correction(plan.correction), plan.owner
-        ),
-        "level": plan.level,
-        "adjust": plan.adjust,
-        "threshold": repr(plan.threshold),
-    }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    return {"mpc_lab": __version__, "python": platform.python_version(), **found}
-
-
-def _plain(value: Any) -> Any:
-    """Return what is kept of a value that JSON does not know."""
-    return value.to_json() if isinstance(value, Curve) else str(value)
-
-
-def _columns(facts: LogFacts) -> dict[str, Any]:
-    return {name: getattr(facts.columns, name) for name in facts.columns.__dataclass_fields__}

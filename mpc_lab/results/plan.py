@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mpc_lab import __version__
 from mpc_lab.errors import (
     MpcError,
     as_number,
@@ -33,7 +37,8 @@ from mpc_lab.pairing.terms import (
     Threshold,
     as_threshold,
 )
-from mpc_lab.ranking import Known, group_index
+from mpc_lab.ranking import Known, LogFacts, group_index
+from mpc_lab.ranking.examination import Curve
 from mpc_lab.results.wording import PRIMARY_PARTS, Primary
 from mpc_lab.scoring import Boosted, Column, Custom, Rule, as_rule, as_rules
 from mpc_lab.vocabulary import (
@@ -47,6 +52,7 @@ from mpc_lab.vocabulary import (
     Floats,
     Mode,
     default_modes,
+    of_owner,
     public_variances,
     swept_modes,
 )
@@ -443,3 +449,75 @@ def check_bounds(bounds: tuple[float, float], outside: int) -> None:
             f"outcome must be within bounds=({low:g}, {high:g}); got {outside:,} rows outside. "
             "Give the lowest and the highest outcome that can occur."
         )
+
+
+# ---- what an audit says of how it was made
+
+_LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
+
+
+def attributes(
+    plan: Plan, facts: LogFacts, origin: Mapping[str, Any]
+) -> dict[str, int | float | str]:
+    """Return what makes the audit reproducible; the fingerprint of the rows is added on saving."""
+    alphas = {
+        rule.label: alpha
+        for rule in plan.scoring_rules
+        if (alpha := rule.alpha_in(facts)) is not None
+    }
+    return {
+        **plan_attributes(plan),
+        "versions": json.dumps(_versions()),
+        "columns": json.dumps(_columns(facts), default=_plain),
+        "source": json.dumps(dict(origin), default=str),
+        "rule_kinds": json.dumps([rule_parts(rule) for rule in plan.scoring_rules]),
+        "alpha": json.dumps(alphas),
+        "in_sample": json.dumps([rule.label for rule in plan.scoring_rules if rule.in_sample]),
+        "all_groups": int(plan.groups == facts.groups),
+        "n_rows": facts.n_rows,
+        "n_queries": facts.n_queries,
+        "n_units": facts.n_units,
+        "n_items": facts.n_items,
+        "n_dropped": facts.dropped,
+        "outcome_low": facts.outcome_range[0],
+        "outcome_high": facts.outcome_range[1],
+        "n_capped": facts.n_capped,
+        "n_floored": facts.n_floored,
+    }
+
+
+def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
+    """Return the attributes that say how an audit was made."""
+    family = {
+        "adjust": plan.adjust,
+        "over": "the estimable groups of one scoring rule and one pairing mode",
+        "groups": plan.groups,
+        "scoring_rules": plan.rule_labels,
+    }
+    return {
+        "options": plan.to_json(),
+        "family": json.dumps(family),
+        "cluster": plan.cluster,
+        "owner": plan.owner,
+        "correction": of_owner(
+            VARIANCES[plan.cluster].describe_correction(plan.correction), plan.owner
+        ),
+        "level": plan.level,
+        "adjust": plan.adjust,
+        "threshold": repr(plan.threshold),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    return {"mpc_lab": __version__, "python": platform.python_version(), **found}
+
+
+def _plain(value: Any) -> Any:
+    """Return what is kept of a value that JSON does not know."""
+    return value.to_json() if isinstance(value, Curve) else str(value)
+
+
+def _columns(facts: LogFacts) -> dict[str, Any]:
+    return {name: getattr(facts.columns, name) for name in facts.columns.__dataclass_fields__}

@@ -19,10 +19,10 @@ from mpc_lab.inference.verdicts import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE, Quantile, Smallest, parse_threshold
 from mpc_lab.results import assemble
-from mpc_lab.results.assemble import moments_by_rule
+from mpc_lab.results.assemble import infer
 from mpc_lab.results.audit import Audit
 from mpc_lab.results.base import correction_of, is_rank_only, names_in, settings
-from mpc_lab.results.plan import Plan
+from mpc_lab.results.plan import Plan, plan_attributes
 from mpc_lab.results.pooling import (
     Share,
     item_tables,
@@ -34,7 +34,7 @@ from mpc_lab.results.pooling import (
     sums_of,
     with_items,
 )
-from mpc_lab.results.sides import infer
+from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import declared
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, swept_modes
 
@@ -351,7 +351,7 @@ def _audit(
         assemble.curve(
             plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
         ),
-        assemble.moments(plan, summed, grid, all_pairs, capped=capped),
+        label_sums(plan, summed, grid, all_pairs, capped=capped),
         _attributes(plan, audits, lost, known_distinct),
     )
 
@@ -412,7 +412,7 @@ def _attributes(
     left_out = sum(int(audit.attrs.get("n_left_out_of_sides", 0)) for audit in audits)
     attrs |= {"n_left_out_of_sides": left_out} if left_out else {}
     return attrs | {
-        **assemble.plan_attributes(plan),
+        **plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),
         "pooled": json.dumps([_fingerprint(audit) for audit in audits]),
         "not_pooled": json.dumps(lost),

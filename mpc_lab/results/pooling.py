@@ -25,8 +25,9 @@ from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, Toge
 from mpc_lab.pairing.pairs import CAPPED_SUMS
 from mpc_lab.pairing.places import N_CELLS, N_PARTS, combine_cells
 from mpc_lab.pairing.series import N_POWERS, N_SIDE_POWERS, Series, SideSeries
-from mpc_lab.results.assemble import Cross, moments_by_rule
+from mpc_lab.results.assemble import Cross
 from mpc_lab.results.base import need_rows, settings
+from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.vocabulary import ITEM, MODES, Floats, Mode
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import mpc_lab as mpc
-from mpc_lab.results.sides import infer
+from mpc_lab.results.assemble import infer
 from mpc_lab.vocabulary import MATCHED, MIRRORED, SYMMETRIC
 from repeating import Bound, bounded, error, show
 from sharded import add_shards, commit, run_shard

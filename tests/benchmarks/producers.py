@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc_lab.ranking import sum_by
-from mpc_lab.results.sides import infer
+from mpc_lab.results.assemble import infer
 from repeating import AT_LEAST_93, bounded, error, show
 from sharded import add_shards, commit, run_shard
 from simulated import LEVEL, ranking_of, shown_items, source_of, sums

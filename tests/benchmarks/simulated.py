@@ -21,8 +21,7 @@ from mpc_lab.pairing.measure import (
     weigh_headline,
 )
 from mpc_lab.pairing.terms import Quantile, default_grid
-from mpc_lab.results.assemble import judge
-from mpc_lab.results.sides import infer
+from mpc_lab.results.assemble import infer, judge
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import MATCHED, MIRRORED
 

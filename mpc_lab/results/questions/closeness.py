@@ -25,6 +25,7 @@ from mpc_lab.pairing.terms import (
     round_up,
     terms_of,
 )
+from mpc_lab.results.assemble import infer
 from mpc_lab.results.base import (
     AuditBase,
     cell_epsilon,
@@ -35,7 +36,6 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
-from mpc_lab.results.sides import infer
 from mpc_lab.vocabulary import ADJACENT, MODES, VARIANCES, Floats, Mode
 
 if TYPE_CHECKING:
