@@ -128,7 +128,7 @@ def written(log, folder, *options):
 
 def test_a_report_is_written_whatever_the_gate_answers(brief, tmp_path, capsys, monkeypatch):
     few = [section for section in SECTIONS if section.name in ("finding", "verdicts")]
-    monkeypatch.setattr("mpc_lab.report.page.SECTIONS", few)
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", few)
     options = ["--threshold", "0.02", "--gate"]
     code, found, card, page = written(brief, tmp_path, *options)
     assert code == found["gate"]["answer"] == 1
@@ -153,7 +153,7 @@ def test_a_report_is_written_whatever_the_gate_answers(brief, tmp_path, capsys, 
 def test_all_outputs_hold_the_decision_of_the_exit_code(
     brief, tmp_path, capsys, monkeypatch, tolerance, code, failed, undecided, does, says
 ):
-    monkeypatch.setattr("mpc_lab.report.page.SECTIONS", SECTIONS[:1])
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", SECTIONS[:1])
     assert run(brief, *NAMED, "--quiet", "--gate", "--threshold", "0.02", *tolerance) == 1
     capsys.readouterr()
     answer, found, card, page = written(brief, tmp_path, *ANYTIME, "--planned", "3000", *tolerance)

@@ -539,3 +539,25 @@ def added(parts: Iterator[Result], start: Result) -> Result:
     for part in parts:
         total = total + part  # type: ignore[operator]
     return total
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Numbers that add up over blocks, numbers of which the largest counts, and rows to keep.
+
+    Attributes
+    ----------
+    sums, largest : float64 arrays
+    kept : float64 array (row, column)
+    """
+
+    sums: Floats
+    largest: Floats
+    kept: Floats
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.sums + other.sums,
+            np.maximum(self.largest, other.largest),
+            np.concatenate([self.kept, other.kept]),
+        )

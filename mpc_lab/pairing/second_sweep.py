@@ -21,7 +21,7 @@ from mpc_lab.pairing.bookings import (
     Weighing,
     no_bins,
 )
-from mpc_lab.pairing.log import Log
+from mpc_lab.pairing.log import Log, Tally
 from mpc_lab.pairing.modes import Layout
 from mpc_lab.pairing.moments import Moments, Together, UnitWeights, fold_rows
 from mpc_lab.pairing.series import (
@@ -34,7 +34,7 @@ from mpc_lab.pairing.series import (
     list_heavy,
 )
 from mpc_lab.pairing.sweep import book_block, make_bookings, n_twins, products_of_rows
-from mpc_lab.pairing.walk import Tally, Walk
+from mpc_lab.pairing.walk import Walk
 from mpc_lab.vocabulary import Floats, Ints
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
 
 from mpc_lab.pairing.log import Log, Result, Task
 from mpc_lab.pairing.moved import MovedLog
-from mpc_lab.vocabulary import Floats, Ints
+from mpc_lab.vocabulary import Ints
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.clusters import ItemSums
@@ -97,25 +94,3 @@ class Source(Protocol):
     ) -> Result:
         """Add what a task makes of the logs of all rules, for some whole units at a time."""
         ...
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Numbers that add up over blocks, numbers of which the largest counts, and rows to keep.
-
-    Attributes
-    ----------
-    sums, largest : float64 arrays
-    kept : float64 array (row, column)
-    """
-
-    sums: Floats
-    largest: Floats
-    kept: Floats
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.sums + other.sums,
-            np.maximum(self.largest, other.largest),
-            np.concatenate([self.kept, other.kept]),
-        )

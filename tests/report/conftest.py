@@ -6,7 +6,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.hostile import CORPUS, HOSTILE_COLUMNS, log, with_hostile_columns
-from mpc_lab.report.page import page
+from mpc_lab.report import page
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,8 @@ import pytest
 import mpc_lab as mpc
 from helpers.hostile import COLUMNS, log
 from mpc_lab.engines import running
-from mpc_lab.report import context
+from mpc_lab.report import context, page
 from mpc_lab.report.context import Section
-from mpc_lab.report.page import page
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.report.sections.finding import pairs
 from mpc_lab.report.sections.rivals import rivals
@@ -189,7 +188,7 @@ def test_a_report_of_groups_without_any_pair_says_so():
 
 def test_a_report_can_show_its_progress(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(running, "_SECONDS_BEFORE_IT_SHOWS", 0)
-    monkeypatch.setattr("mpc_lab.report.page.SECTIONS", SECTIONS[:2])
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", SECTIONS[:2])
     audit = mpc.audit(mpc.datasets.synthetic(queries=50), progress=False)
     audit.report(tmp_path / "a.html", progress=True)
     assert "writing the report" in capsys.readouterr().err
@@ -206,7 +205,7 @@ def test_a_bad_number_of_pairs_is_told(audit, tmp_path, pairs):
 @pytest.mark.parametrize("path", ["none/a.html", ".", "", "a\0b"])
 def test_a_hopeless_path_is_told_before_the_work(audit, tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mpc_lab.report.page.page", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr("mpc_lab.report.page", lambda *_: pytest.fail("work was done"))
     with pytest.raises(mpc.MpcError, match=r"path must be|written"):
         audit.report(path)
 
@@ -218,7 +217,7 @@ def test_a_failed_report_leaves_the_old_one(audit, tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr("mpc_lab.writing.os.replace", full)
-    monkeypatch.setattr("mpc_lab.report.page.page", lambda *_: "new")
+    monkeypatch.setattr("mpc_lab.report.page", lambda *_: "new")
     with pytest.raises(mpc.MpcError, match="could not be written: no space left"):
         audit.report(tmp_path / "a.html")
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
@@ -227,7 +226,7 @@ def test_a_failed_report_leaves_the_old_one(audit, tmp_path, monkeypatch):
 
 def test_a_section_is_one_line_in_the_registry(audit, monkeypatch):
     own = Section("greeting", "A greeting", lambda context: f"<p>{len(context.focus)} groups</p>")
-    monkeypatch.setattr("mpc_lab.report.page.SECTIONS", [*SECTIONS[:1], own])
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", [*SECTIONS[:1], own])
     made = page(audit)
     assert '<section id="greeting"><h2>2. A greeting</h2><p>2 groups</p></section>' in made
 

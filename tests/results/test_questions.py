@@ -6,7 +6,7 @@ import pytest
 
 from mpc_lab.results import Audit
 from mpc_lab.results.questions import Questions
-from mpc_lab.results.questions.acting import BoostQuestions
+from mpc_lab.results.questions.boosts import BoostQuestions
 from mpc_lab.results.questions.placing import PlaceQuestions
 
 NUMBERS = {

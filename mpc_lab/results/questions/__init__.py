@@ -22,7 +22,7 @@ from mpc_lab.results.questions import pairs as _pairs
 from mpc_lab.results.questions import power as _power
 from mpc_lab.results.questions import sequence as _sequence
 from mpc_lab.results.questions import slices as _slices
-from mpc_lab.results.questions.acting import BoostQuestions
+from mpc_lab.results.questions.boosts import BoostQuestions
 from mpc_lab.results.questions.certificate import Certificate
 from mpc_lab.results.questions.placing import PlaceQuestions
 

@@ -1,8 +1,9 @@
-"""What a boost of a group would do, labelled."""
+"""What lists are worth, and what a boost of a group would do, labelled; then the questions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mpc_lab.objective.boosts import Boosts
     from mpc_lab.objective.fair_boost import ChosenBoost
     from mpc_lab.ranking import Ranking
+
 
 # Why a boost has no answer on other terms.
 _NO_BOOST = {
@@ -229,3 +231,130 @@ def _held_out(found: ChosenBoost) -> dict[str, float]:
     for name in ("dcg", "ndcg"):
         numbers[f"{name}_before"] = held.change.before[name].estimate
     return numbers | held.change.flat()
+
+
+# ---- what the lists are worth under each scoring rule
+
+_NAMES = {
+    "dcg": "mean discounted cumulative gain over queries",
+    "ndcg": "mean normalised discounted cumulative gain over queries",
+}
+_PARTS = {
+    "": "{}",
+    "_std_error": "standard error, clustered by query: {}",
+    "_change": "paired change against the logged scores: {}",
+    "_change_low": "lower end of the interval of the change: {}",
+    "_change_high": "upper end of the interval of the change: {}",
+}
+
+
+def objective(audit: AuditBase) -> xr.Dataset:
+    """Return DCG and NDCG under each rule; see :attr:`mpc_lab.Audit.objective`."""
+    from mpc_lab.objective.ndcg import change_between, query_objective
+
+    ranking = need_rows(audit, "objective")
+    level = float(settings(audit)["level"])
+    before = query_objective(ranking)
+    rules = audit.headline["scoring_rule"].values.tolist()
+    found: dict[str, Any] = {
+        f"{name}{part}": np.empty((len(audit.groups), len(rules)))
+        for name in _NAMES
+        for part in _PARTS
+    }
+    unchanged = change_between(ranking, before, before, level=level).flat()
+    for r, rule in enumerate(rules):
+        for g, group in enumerate(audit.groups):
+            scores = None if audit._scores is None else audit._scores(rule, group)
+            cell = unchanged
+            if scores is not None:
+                after = query_objective(ranking, scores)
+                cell = change_between(ranking, before, after, level=level).flat()
+            for name, values in found.items():
+                values[g, r] = cell[name]
+    dims = ("group", "scoring_rule")
+    variables = {
+        f"{name}{part}": (dims, found[f"{name}{part}"], {"long_name": words.format(meaning)})
+        for name, meaning in _NAMES.items()
+        for part, words in _PARTS.items()
+    }
+    attrs = {
+        "level": level,
+        "n_queries": ranking.n_queries,
+        "n_without_ideal": before.n_without_ideal,
+        "n_single": before.n_single,
+    }
+    return xr.Dataset(variables, {dim: audit.headline[dim] for dim in dims}, attrs)
+
+
+class BoostQuestions(AuditBase):
+    """What lists are worth, and what a boost would do; see :class:`mpc_lab.Audit`."""
+
+    @cached_property
+    def objective(self) -> xr.Dataset:
+        """What the lists are worth: dims (group, scoring_rule), made when first asked for.
+
+        ``dcg`` and ``ndcg`` with ``_std_error``, and ``dcg_change``, ``ndcg_change`` against the
+        logged scores, paired query by query, with ``_low`` and ``_high``.
+        """
+        saved = self._saved.get("objective")
+        return objective(self) if saved is None else saved
+
+    def boost_curve(
+        self, group: str, alphas: ArrayLike | None = None, epsilon: float | None = None
+    ) -> xr.Dataset:
+        """Follow a group's gap and the objective along boosts of its scores.
+
+        Parameters
+        ----------
+        group : str
+            The group whose scores are boosted.
+        alphas : array, optional
+            The boosts; by default 201 steps over ± the standard deviation of all scores.
+        epsilon : float, optional
+            The threshold, the same for every boost; by default the baseline's own.
+
+        Returns
+        -------
+        xarray.Dataset
+            Over ``alpha``: the gap with its inference, ``dcg`` and ``ndcg`` with their changes
+            against no boost, and the ``share_changed`` of list positions.
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
+        >>> audit.boost_curve("1", alphas=[0, 0.05]).estimate.values.round(3)
+        array([0.013, 0.049])
+        """
+        return boost_curve(self, group, alphas, epsilon)
+
+    def fair_boost(self, group: str, epsilon: float | None = None) -> FairBoost:
+        r"""Find the boost α* that closes a group's gap, and what it costs.
+
+        :math:`\mathrm{MPC}(\alpha)` is the mean difference over cross-group pairs with
+        :math:`\alpha \le s_j - s_i \le \alpha + \varepsilon`; α* is its crossing from + to −
+        nearest 0. It is chosen, with its confidence set, on one half of the queries and measured
+        on the other.
+
+        Parameters
+        ----------
+        group : str
+            The group whose scores are boosted.
+        epsilon : float, optional
+            The threshold; by default the baseline's own.
+
+        Returns
+        -------
+        FairBoost
+            ``alpha`` with its ``confidence_set``, the ``curve`` it was read from, and what was
+            measured on the ``held_out`` queries; it prints a sentence that says so.
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
+        >>> found = audit.fair_boost("1", epsilon=0.05)
+        >>> found.settled
+        False
+        """
+        return fair_boost(self, group, epsilon)
