@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,51 @@ def test_the_curve_inside_cells_of_places_is_that_of_the_double_loops(log, seed,
             wanted = weights_oracle.on_two_sides(log, group, epsilon, weight, estimand)
             ours = float(cells.estimate.values[k])
             assert math.isnan(ours) if wanted is None else close(ours, wanted.estimate)
+
+
+@some
+@given(logs(), SEEDS, st.sampled_from(ESTIMANDS), st.sampled_from(["query", "item", "union"]))
+def test_heavy_clusters_are_allowed_for_by_what_leaving_them_out_changes(
+    log, seed, estimand, cluster
+):
+    hold_left_out(log, draw_weights(log, seed), estimand, cluster)
+
+
+@pytest.mark.parametrize("cluster", ["query", "item", "union"])
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("places", [True, False])
+def test_a_heavy_query_is_allowed_for_with_weights(estimand, cluster, places):
+    log = longer_log(3)
+    log = log if places else replace(log, position=None)
+    weight = {q: 1.0 + q % 3 for q in log.query} | {0: 20.0}
+    assert hold_left_out(log, weight, estimand, cluster) == len(MODES) * len(log.names)
+
+
+def hold_left_out(log, weight, estimand, cluster):
+    """Hold the standard errors of all cells against loops; return how many are known."""
+    epsilon, known = 7 * STEP, 0
+    audit = audit_of(weighted(log, weight), epsilon, estimand=estimand, cluster=cluster)
+    for mode in MODES:
+        for group in log.names:
+            cell = audit.headline.sel(
+                scoring_rule="baseline", pairing_mode=mode, group=group
+            ).squeeze()
+            error = float(cell.std_error)
+            if math.isnan(error):
+                continue
+            if mode == "symmetric":
+                two = weights_oracle.on_two_sides(log, group, epsilon, weight, estimand)
+                kept, cr3 = two.pairs, two.cr3(log)
+            else:
+                kept = oracle.pairs(log, group, mode, epsilon)
+                w = weights_oracle.pair_weights(log, kept, weight, estimand)
+                cr3 = weights_oracle.left_out(log, kept, w)
+            n = len({log.cluster[i] for i, _ in kept})
+            used = {"query": cr3["query"] * (n - 1) / n, "item": cr3["item"]}
+            used["union"] = max(cr3.values())
+            assert close(error**2, used[cluster], 1e-9), (mode, group)
+            known += 1
+    return known
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from mpc_lab.inference.limit import distinct, polynomial
-from mpc_lab.vocabulary import Floats, Ints
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 FEWEST_EFFECTIVE = 20
 _FEWEST_DISTANCES = 4
@@ -28,6 +28,8 @@ class Neighbours:
         How far apart their scores are.
     cluster : int64 array
         The query, or the unit that it is in.
+    weight : float64 array, optional
+        What the query counts; by default each counts 1.
     """
 
     place: Ints
@@ -35,6 +37,18 @@ class Neighbours:
     lower: Floats
     distance: Floats
     cluster: Ints
+    weight: Floats | None = None
+
+    @property
+    def counts(self) -> Floats:
+        """What each counts."""
+        return np.ones(len(self.place)) if self.weight is None else self.weight
+
+    def take(self, chosen: Flags) -> Neighbours:
+        """Return some of them."""
+        weight = None if self.weight is None else self.weight[chosen]
+        values = (self.place, self.upper, self.lower, self.distance, self.cluster)
+        return Neighbours(*(one[chosen] for one in values), weight)
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,8 @@ def estimate_examination(
 
     its variance is :math:`\sum_q \psi_q^2 \, Q/(Q - 1)`, and its interval is by t with the least
     effective number of queries of a place so far, less 1. With `limit` both sums are replaced by
-    intercepts of lines in the distance.
+    intercepts of lines in the distance. Where queries have weights, a neighbour counts that of its
+    query in every sum, and effective queries are those of the weights.
 
     Parameters
     ----------
@@ -93,11 +108,12 @@ def estimate_examination(
     """
     # Clusters as 0, 1, …: what each adds is kept over places.
     cluster = np.unique(pairs.cluster, return_inverse=True)[1]
+    counts = pairs.counts
     added, seen = np.zeros(len(pairs.place)), np.zeros(len(pairs.place), dtype=np.bool_)
     rows, log_e, fewest, ended = [(1.0, 0.0, 0.0, 0.0, 0, np.nan)], 0.0, np.inf, ""
     for k in range(1, places):
         here = np.flatnonzero(pairs.place == k)
-        n_effective = _effective(cluster[here])
+        n_effective = _effective(cluster[here], counts[here])
         if n_effective < FEWEST_EFFECTIVE:
             ended = (
                 f"places {k} and {k + 1}: {len(here):,} near-tied neighbours in "
@@ -133,24 +149,26 @@ def estimate_examination(
     )
 
 
-def _effective(cluster: Ints) -> float:
+def _effective(cluster: Ints, weight: Floats) -> float:
     """Return the effective number of clusters, (Σc)²/Σc²."""
     if not len(cluster):
         return 0.0
-    counts = np.bincount(cluster).astype(np.float64)
+    counts = np.bincount(cluster, weight)
     return float(counts.sum() ** 2 / (counts @ counts))
 
 
 def _mean(pairs: Neighbours, y: Floats, here: Ints, limit: bool) -> tuple[float, Floats] | None:
     """Return a mean outcome, or that at distance 0, and what each pair adds to its error."""
+    weight = pairs.counts[here]
     if not limit:
-        mean = float(y.mean())
-        return mean, (y - mean) / len(y)
+        share = weight / weight.sum()
+        mean = float(share @ y)
+        return mean, share * (y - mean)
     distance = pairs.distance[here]
     order = np.argsort(distance, kind="stable")
     if distinct(distance[order]) < _FEWEST_DISTANCES:
         return None
-    fit = polynomial(distance[order], y[order], np.ones(len(order)), degree=1)
+    fit = polynomial(distance[order], y[order], weight[order], degree=1)
     if fit is None:
         return None
     each = np.empty(len(order))

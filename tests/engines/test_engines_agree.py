@@ -105,6 +105,14 @@ AGREE = {
         "outcome_cap": 3,
         "threshold": 0.01,
     },
+    # Most places are below the floor.
+    "examined by a power law": {
+        "position": "position",
+        "examined": mpc.PowerLaw(1.5),
+        "pairing_modes": ["symmetric", "matched"],
+        "weight": "w",
+        "threshold": 0.01,
+    },
     "examined by row": {"item": "item", "examined": "looked_at", "examined_floor": 0.2},
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }

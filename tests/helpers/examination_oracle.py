@@ -10,15 +10,17 @@ import numpy as np
 from scipy import stats
 
 
-def near_neighbours(query, place, score, outcome, unit, epsilon):
-    """Return (cluster, k, upper outcome, lower outcome, distance) of neighbours, by two loops."""
+def near_neighbours(query, place, score, outcome, unit, epsilon, weight=None):
+    """Return (cluster, k, upper, lower outcome, distance, weight) of neighbours, by two loops."""
     found = []
     for i in range(len(query)):
         for j in range(len(query)):
             if query[i] == query[j] and place[j] == place[i] + 1:
                 distance = abs(score[i] - score[j])
                 if distance <= epsilon:
-                    found.append((unit[i], int(place[i]), outcome[i], outcome[j], distance))
+                    counts = 1.0 if weight is None else weight[i]
+                    pair = (unit[i], int(place[i]), outcome[i], outcome[j], distance, counts)
+                    found.append(pair)
     return found
 
 
@@ -33,10 +35,10 @@ def near(query, place, score, share=0.05):
     return distances[max(1, int(np.ceil(share * len(distances)))) - 1]
 
 
-def _line(distance, y):
+def _line(distance, y, weight):
     """Return the intercept of y on 1 and the distance, and each pair's weight in it."""
     x = np.column_stack([np.ones(len(distance)), distance])
-    hat = np.linalg.inv(x.T @ x) @ x.T
+    hat = np.linalg.inv(x.T @ np.diag(weight) @ x) @ x.T @ np.diag(weight)
     return hat @ y, hat[0], y - x @ (hat @ y)
 
 
@@ -47,18 +49,19 @@ def examination(pairs, *, places, limit=False, level=0.95):
     sums, gradient = [], []
     for k in range(1, places):
         here = [pair for pair in pairs if pair[1] == k]
-        counts = np.array([sum(1 for pair in here if pair[0] == c) for c in clusters], dtype=float)
+        counts = np.array([sum(p[5] for p in here if p[0] == c) for c in clusters], dtype=float)
         effective = counts.sum() ** 2 / (counts**2).sum() if counts.any() else 0.0
         if effective < 20:
             break
-        by_side = []
+        by_side, weight = [], np.array([pair[5] for pair in here])
         for side in (2, 3):
             y = np.array([pair[side] for pair in here])
             if limit:
-                fit, load, residual = _line(np.array([pair[4] for pair in here]), y)
+                fit, load, residual = _line(np.array([pair[4] for pair in here]), y, weight)
                 level_of_side, each = fit[0], load * residual
             else:
-                level_of_side, each = y.mean(), (y - y.mean()) / len(y)
+                level_of_side = (weight * y).sum() / weight.sum()
+                each = weight * (y - level_of_side) / weight.sum()
             total = [sum(e for e, pair in zip(each, here, strict=True) if pair[0] == c)
                      for c in clusters]  # fmt: skip
             by_side.append((level_of_side, np.array(total)))

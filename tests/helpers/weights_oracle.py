@@ -64,6 +64,32 @@ def sums(log: Log, kept: list[tuple[int, int]], w: np.ndarray, *, recur=None) ->
     return Weighted(theta, raw, size)
 
 
+def left_out(log: Log, kept: list[tuple[int, int]], w: np.ndarray) -> dict[str, float]:
+    """Return the raw variances that allow for heavy clusters, by leaving each cluster out.
+
+    A cluster adds the square of what the mean changes by without its pairs; pairs of the same two
+    items, and items inside a query, are in twice, and are taken off as they are.
+    """
+    d = np.array([log.outcome[i] - log.outcome[j] for i, j in kept])
+    theta = float(w @ d / w.sum())
+
+    def changes(labels: list[tuple]) -> float:
+        total = 0.0
+        for label in {name for names in labels for name in names}:
+            rest = np.array([label not in names for names in labels])
+            total += (theta - w[rest] @ d[rest] / w[rest].sum()) ** 2 if rest.any() else np.nan
+        return total
+
+    found = {"query": changes([(log.cluster[i],) for i, _ in kept])}
+    z = w * (d - theta) / w.sum()
+    two = [tuple(sorted((str(log.item[i]), str(log.item[j])))) for i, j in kept]
+    found["item"] = changes(two) - z @ same(list(map(str, two))) @ z
+    clusters = same([log.cluster[i] for i, _ in kept])
+    both = z @ (share_item(log, kept) & clusters) @ z
+    found["union"] = found["item"] + found["query"] - both
+    return found
+
+
 def on_two_sides(
     log: Log, group: str, epsilon: float, weight: dict, estimand: str, scores=None
 ) -> sides_oracle.TwoSided | None:

@@ -39,14 +39,18 @@ def audited(frame, **more):
 # At the default distance all neighbours of this log are tied, and there is no line.
 @pytest.mark.parametrize(("epsilon", "limit"), [(None, False), (0.1, False), (0.1, True)])
 @pytest.mark.parametrize("unit", ["query", "user"])
-def test_it_equals_loops_over_rows(limit, unit, epsilon):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_equals_loops_over_rows(limit, unit, epsilon, weighted):
     frame = log(3, queries=150)
+    frame["weight"] = 0.5 + frame["query"] % 3
+    weight = frame["weight"].to_numpy() if weighted else None
     arrays = [frame[name].to_numpy() for name in ("query", "place", "score", "clicks", unit)]
     within = oracle.near(*arrays[:3]) if epsilon is None else epsilon
     wanted = oracle.examination(
-        oracle.near_neighbours(*arrays, within), places=5, limit=limit, level=0.9
+        oracle.near_neighbours(*arrays, within, weight), places=5, limit=limit, level=0.9
     )
     given = {} if unit == "query" else {"unit": "user"}
+    given |= {"weight": "weight"} if weighted else {}
     found = audited(frame, level=0.9, **given).examination(epsilon, places=5, limit=limit)
     assert found.attrs["epsilon"] == within
     assert len(wanted) == found.sizes["place"] - 1 > 0
@@ -129,3 +133,22 @@ def test_what_it_cannot_answer_is_one_sentence():
     places = {name: role for name, role in ROLES.items() if name != "score"}
     with pytest.raises(mpc.MpcError, match="log with scores"):
         mpc.audit(log(), **places, position="place", progress=False).examination()
+
+
+def test_a_sample_with_weights_speaks_for_the_whole_log():
+    """Lists in which people look further down are kept less often, and weighted for it."""
+    frame = mpc.datasets.clicks(8000, seed=4, eta=1.5).to_frame()
+    patient = mpc.datasets.clicks(8000, seed=5, eta=0.0).to_frame()
+    patient["query"] += frame["query"].max() + 1
+    rng = np.random.default_rng(0)
+    kept = rng.random(int(patient["query"].max()) + 1) < 0.25
+    sampled = patient[kept[patient["query"]]]
+    weights = [(frame, 1.0), (sampled, 4.0)]
+    whole = pd.concat([frame, patient])
+    part = pd.concat([log.assign(weight=weight) for log, weight in weights])
+    wanted = audited(whole).examination(places=3).examined.values[1:]
+    weighted = audited(part, weight="weight").examination(places=3)
+    plain = audited(part).examination(places=3).examined.values[1:]
+    error = weighted.std_error.values[1:]
+    assert (abs(np.log(weighted.examined.values[1:] / wanted)) < 2 * error).all()
+    assert (np.log(wanted / plain) > 2 * error).all()

@@ -47,7 +47,7 @@ def examination(
     if epsilon is None:
         epsilon = _near(every.distance)
     _, level, _ = inference_options(audit)
-    near = _within(every, epsilon)
+    near = every.take(every.distance <= epsilon)
     found = estimate_examination(near, places=places, limit=limit, level=level)
     names = ("examined", "low", "high", "std_error", "n_pairs", "n_effective")
     variables: dict[str, Any] = {
@@ -60,6 +60,7 @@ def examination(
         "limit": int(limit),
         "level": level,
         "n_neighbours": len(every.place),
+        "weighted": int(every.weight is not None),
         "ended": found.ended,
     }
     return xr.Dataset(variables, {"place": found.place}, attrs)
@@ -88,7 +89,9 @@ def _neighbours(ranking: Ranking, places: int) -> Neighbours:
     cluster = query if ranking.unit_code is None else ranking.unit_code
     with np.errstate(over="ignore"):
         distance = np.abs(ranking.score[upper] - ranking.score[lower])
-    return Neighbours(place[upper], outcome[upper], outcome[lower], distance, cluster[upper])
+    weight = None if ranking.weight is None else ranking.weight[upper]
+    values = (place[upper], outcome[upper], outcome[lower], distance, cluster[upper])
+    return Neighbours(*values, weight)
 
 
 def _near(distance: Any) -> float:
@@ -97,16 +100,3 @@ def _near(distance: Any) -> float:
         return 0.0
     k = max(1, int(np.ceil(_SHARE * len(distance))))
     return float(np.partition(distance, k - 1)[k - 1])
-
-
-def _within(every: Neighbours, epsilon: float) -> Neighbours:
-    from mpc_lab.inference.examination import Neighbours
-
-    near = every.distance <= epsilon
-    return Neighbours(
-        every.place[near],
-        every.upper[near],
-        every.lower[near],
-        every.distance[near],
-        every.cluster[near],
-    )

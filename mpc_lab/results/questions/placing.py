@@ -23,6 +23,8 @@ class PlaceQuestions(AuditBase):
         ``examined=``: outcomes are then divided by it. Intervals of an audit made so do not allow
         for the uncertainty of the curve. Where people stop at the first item they like (a
         cascade), there is no single number a place, and the estimate is high at later places.
+        Where the log has weights, a neighbour counts that of its query; ``estimand=`` has no say,
+        because a query has one pair a place.
 
         Parameters
         ----------
