@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _HIGHEST = 1.6
+# A place is named in words as long as the ends of its interval are at most so many times apart.
+_KNOWN = 3.0
 
 
 @chart
@@ -55,15 +57,30 @@ def examination(found: xr.Dataset | Audit) -> alt.LayerChart:
     ]
     if attrs.get("ended"):
         lines.append(f"It ends at {attrs['ended']}")
+    known = _known(frame)
+    if 1 < known < len(frame):
+        lines.append(
+            f"From place {known + 1} on, the ends of an interval are more than {_KNOWN:g} times "
+            "apart"
+        )
     return theme.finish(_layers(frame), _title(frame), lines)
+
+
+def _known(frame: pd.DataFrame) -> int:
+    """Return the last place down to which intervals are narrow enough to be put in words."""
+    wide = (frame["high"] > _KNOWN * frame["low"]).to_numpy()
+    return int(wide.argmax()) if wide.any() else len(frame)
 
 
 def _title(frame: pd.DataFrame) -> str:
     if len(frame) < 2:
         return "Too few neighbours have nearly equal scores to see how often places are looked at"
-    second, last = frame.iloc[1], frame.iloc[-1]
+    known = _known(frame)
+    if known < 2:
+        return "How often places are looked at is hardly known: too few near-tied neighbours"
+    second, last = frame.iloc[1], frame.iloc[known - 1]
     first = f"Place 2 is looked at {_share(second)} as often as place 1"
-    if len(frame) == 2:
+    if known == 2:
         return first
     return f"{first}; place {int(last['place'])}: {_share(last)}"
 

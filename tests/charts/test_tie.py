@@ -159,8 +159,19 @@ def test_labels_keep_apart():
 def test_the_examination_is_drawn_from_what_was_found_or_from_an_audit(clicks):
     found = clicks.examination(places=6)
     chart = charts.examination(found)
-    assert "Place 2 is looked at 50 % as often as place 1; place 6: 2" in title(chart)
+    assert "Place 2 is looked at 50 % as often as place 1; place 4: 35 %" in title(chart)
     assert [row["place"] for row in rows(chart, "examined")] == [1, 2, 3, 4, 5, 6]
     assert "Place 2 is looked at" in title(charts.examination(clicks))
     with pytest.raises(mpc.MpcError, match=r"what audit\.examination"):
         charts.examination(clicks.headline)
+
+
+def test_places_that_are_hardly_known_are_not_put_in_the_title():
+    audit = mpc.audit(mpc.datasets.clicks(3000, seed=1, eta=1.0), epsilon=[0.01], progress=False)
+    found = audit.examination()
+    narrow = (found.high <= 3 * found.low).values
+    known = int((~narrow).argmax())
+    assert 2 < known < found.sizes["place"]
+    chart = charts.examination(found)
+    assert f"; place {known}: " in title(chart)
+    assert f"From place {known + 1} on" in subtitle(chart)
