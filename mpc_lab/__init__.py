@@ -16,6 +16,7 @@ _HOME = {
     "Boosted": "mpc_lab.scoring",
     "Column": "mpc_lab.scoring",
     "Demoted": "mpc_lab.scoring",
+    "Enough": "mpc_lab.pairing",
     "MpcError": "mpc_lab.errors",
     "PowerLaw": "mpc_lab.ranking",
     "Powered": "mpc_lab.pairing",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mpc_lab import rankers as rankers
     from mpc_lab.errors import AuditFailed as AuditFailed
     from mpc_lab.errors import MpcError as MpcError
+    from mpc_lab.pairing import Enough as Enough
     from mpc_lab.pairing import Powered as Powered
     from mpc_lab.pairing import Quantile as Quantile
     from mpc_lab.pairing import Smallest as Smallest

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from mpc_lab.engines.running import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
 from mpc_lab.inference.verdicts import mde
+from mpc_lab.pairing.enough import choose_enough
 from mpc_lab.pairing.kernels import announced_compilation
 from mpc_lab.pairing.measure import (
     NO_THRESHOLD,
@@ -39,6 +41,7 @@ from mpc_lab.pairing.terms import (
     PAIRS,
     PERCENTILE,
     SIGN,
+    Enough,
     Powered,
     Quantile,
     Smallest,
@@ -129,9 +132,9 @@ def audit(
         places where the log has positions. By default ``matched``; where the log has positions
         ``symmetric`` and ``matched``, because outcomes such as clicks depend on the place; for a
         log without scores ``adjacent``, at a distance of 1 place. The first one leads.
-    threshold : Quantile, Smallest, Powered or float
+    threshold : Quantile, Smallest, Powered, Enough or float
         The largest distance between the scores of a pair in the headline, by default the first
-        percentile of the distances of each group.
+        percentile of the distances of each group. ``mpc.Enough()`` is for small logs.
     epsilon : list of float, optional
         The grid of the curve; by default round numbers around the thresholds.
     cluster : {"auto", "union", "query", "item", "producer", "naive"}
@@ -279,8 +282,8 @@ def _check_rows_stay(plan: Plan, log: OpenLog) -> None:
 def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     rules = plan.scoring_rules
     chosen = [_thresholds(plan, source, rule) for rule in rules]
-    epsilon = np.stack([headline.epsilon for headline, _ in chosen])
-    wanted = np.stack([headline.wanted for headline, _ in chosen])
+    epsilon = np.stack([one.headline.epsilon for one in chosen])
+    wanted = np.stack([one.headline.wanted for one in chosen])
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
     # Sums over items count these too; sums over producers do not.
@@ -301,7 +304,6 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         together = [correlation(of_mode) for of_mode in moving]
     capped = _capped_sums(plan, log, source, epsilon)
     own, weights = _weigh(plan, source, own, sides)
-    flags = [underpowered for _, underpowered in chosen if underpowered is not None]
     return Audit(
         assemble.headline(
             plan,
@@ -310,7 +312,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             wanted,
             correlations=together,
             weights=weights,
-            underpowered=np.stack(flags) if flags else None,
+            flags=_flags(chosen),
             sides=sides,
         ),
         later.curve,
@@ -318,13 +320,14 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             plan,
             later.moments,
             grid,
-            np.stack([headline.all_pairs for headline, _ in chosen]),
+            np.stack([one.headline.all_pairs for one in chosen]),
             together,
             capped(),
             own,
         ),
         attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))}
+        | _tried(plan, chosen)
         | _left_out(log, sides),
         ranking=log.ranking,
         scores=None if log.ranking is None else partial(_scores, plan, log.ranking),
@@ -523,15 +526,40 @@ def _items(plan: Plan) -> bool:
     return VARIANCES[plan.cluster].needs_items
 
 
-def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags | None]:
-    """Choose the threshold of each group, and say where it lacks the power asked for."""
-    n_groups = len(plan.groups)
+@dataclass(frozen=True)
+class _Chosen:
+    """The thresholds of one rule, what they fall short of, and what was tried.
+
+    Attributes
+    ----------
+    headline : Headline
+    underpowered, short_of_pairs : bool array (group,) or None
+        Where no threshold has the power asked for; where too few pairs are close.
+    tried : float64 array (group, candidate, 2) or None
+        Thresholds, and the least gap that each would find.
+    """
+
+    headline: Headline
+    underpowered: Flags | None = None
+    short_of_pairs: Flags | None = None
+    tried: Floats | None = None
+
+
+def _thresholds(plan: Plan, source: Source, rule: Rule) -> _Chosen:
+    """Choose the threshold of each group."""
     if isinstance(plan.threshold, float):
-        unknown = np.full(n_groups, np.nan)
-        return Headline(np.full(n_groups, plan.threshold), unknown, unknown), None
-    if not isinstance(plan.threshold, Powered):
-        return _choose(plan, source, rule, (plan.threshold,))[0], None
-    candidates = _choose(plan, source, rule, plan.threshold.candidates)
+        unknown = np.full(len(plan.groups), np.nan)
+        return _Chosen(Headline(np.full(len(plan.groups), plan.threshold), unknown, unknown))
+    if isinstance(plan.threshold, Enough):
+        headline, short = choose_enough(source, rule, plan.threshold)
+        return _Chosen(headline, short_of_pairs=short)
+    if isinstance(plan.threshold, Powered):
+        return _with_power(plan, plan.threshold, source, rule)
+    return _Chosen(_choose(plan, source, rule, (plan.threshold,))[0])
+
+
+def _with_power(plan: Plan, threshold: Powered, source: Source, rule: Rule) -> _Chosen:
+    candidates = _choose(plan, source, rule, threshold.candidates)
     epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
     wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
     edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
@@ -540,14 +568,41 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> tuple[Headline, Flags
         moments, _ = weigh_headline(source, rule, moments)
     found = infer(moments, **plan.inference)
     std_error, dof = found.std_error[0], found.dof[0]
-    smallest = mde(std_error, dof, level=plan.level, power=plan.threshold.power)
-    enough = smallest <= plan.threshold.effect
+    smallest = mde(std_error, dof, level=plan.level, power=threshold.power)
+    enough = smallest <= threshold.effect
     best = np.argmin(np.where(np.isnan(std_error), np.inf, std_error), axis=1)
     pick = np.where(enough.any(axis=1), np.argmax(enough, axis=1), best)
-    group = np.arange(n_groups)
+    group = np.arange(len(plan.groups))
+    headline = Headline(epsilon[group, pick], wanted[group, pick], candidates[0].all_pairs)
     lacking = np.asarray(~enough.any(axis=1))
-    all_pairs = candidates[0].all_pairs
-    return Headline(epsilon[group, pick], wanted[group, pick], all_pairs), lacking
+    return _Chosen(headline, lacking, tried=np.stack([epsilon, smallest], axis=2))
+
+
+def _flags(chosen: Sequence[_Chosen]) -> dict[str, Flags]:
+    """Return what the thresholds of all rules fall short of: arrays (rule, group) by name."""
+    every = {
+        "underpowered": [one.underpowered for one in chosen],
+        "short_of_pairs": [one.short_of_pairs for one in chosen],
+    }
+    known = {name: [f for f in flags if f is not None] for name, flags in every.items()}
+    return {name: np.stack(flags) for name, flags in known.items() if flags}
+
+
+def _tried(plan: Plan, chosen: Sequence[_Chosen]) -> dict[str, int | float | str]:
+    """Return the attribute with the thresholds that `Powered` tried, by rule and group."""
+    cells = {
+        label: {
+            group: [[_rounded(value) for value in pair] for pair in of_group]
+            for group, of_group in zip(plan.groups, one.tried.tolist(), strict=True)
+        }
+        for label, one in zip(plan.rule_labels, chosen, strict=True)
+        if one.tried is not None
+    }
+    return {"tried": json.dumps(cells)} if cells else {}
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _choose(

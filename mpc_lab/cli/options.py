@@ -157,7 +157,8 @@ OPTIONS = (
         "threshold",
         COMPARED,
         "largest distance between the scores of a pair: a number, quantile:0.01, smallest:1000, "
-        "powered:0.02 or powered:0.02:0.9 (quantile:0.01)",
+        "powered:0.02 or powered:0.02:0.9, or for small logs enough or enough:200:50, pairs and "
+        "effective queries (quantile:0.01)",
         "RULE",
     ),
     Option(
@@ -422,7 +423,7 @@ def _files(value: Any) -> list[str]:
 
 # ---- the values that words stand for
 
-_THRESHOLDS = "a number, quantile:0.01, smallest:1000 or powered:0.02"
+_THRESHOLDS = "a number, quantile:0.01, smallest:1000, powered:0.02 or enough:200:50"
 _RULES = "baseline, boosted, boosted:0.1, demoted, demoted:0.1, calibrated or column:NAME"
 
 
@@ -480,12 +481,14 @@ def threshold(text: Any) -> Any:
     >>> threshold("smallest:1000")
     Smallest(k=1000)
     """
-    from mpc_lab.pairing.terms import Powered, Quantile, Smallest, as_threshold
+    from mpc_lab.pairing.terms import Enough, Powered, Quantile, Smallest, as_threshold
 
     if not isinstance(text, str):
         return as_threshold(text)
     word, *arguments = [part.strip() for part in text.split(":")]
     try:
+        if word == "enough" and len(arguments) <= 2:
+            return Enough(*map(int, arguments[:1]), *map(float, arguments[1:]))
         if not arguments:
             return as_threshold(float(word))
         if word == "quantile" and len(arguments) == 1:

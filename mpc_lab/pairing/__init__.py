@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpc_lab.pairing.terms import Powered, Quantile, Smallest
+from mpc_lab.pairing.terms import Enough, Powered, Quantile, Smallest
 from mpc_lab.vocabulary import MODES
 
-__all__ = ["PAIRING_MODES", "Powered", "Quantile", "Smallest", "list_pairs"]
+__all__ = ["PAIRING_MODES", "Enough", "Powered", "Quantile", "Smallest", "list_pairs"]
 
 
 def __getattr__(name: str) -> Any:

@@ -96,7 +96,7 @@ def choose_thresholds(
 
     k, n_groups = len(thresholds), len(source.groups)
     every, of_group = np.empty(n_groups, dtype=np.int64), np.empty((k, n_groups))
-    for groups, pairs, epsilon in source.each_walk(rule, choose, "choosing thresholds", _any_moved):
+    for groups, pairs, epsilon in source.each_walk(rule, choose, "choosing thresholds", any_moved):
         every[groups], of_group[:, groups] = pairs, epsilon
     return [
         Headline(
@@ -108,7 +108,7 @@ def choose_thresholds(
     ]
 
 
-def _any_moved(groups: Ints, log: Log) -> bool:
+def any_moved(groups: Ints, log: Log) -> bool:
     """Whether rows may stay where they are: always, where only distances matter."""
     return True
 
@@ -122,7 +122,7 @@ def has_ties(source: Source, rule: Rule) -> bool:
             for word, here in words_of(len(groups))
         )
 
-    return any(source.each_walk(rule, count, "looking for ties", _any_moved))
+    return any(source.each_walk(rule, count, "looking for ties", any_moved))
 
 
 def measure(

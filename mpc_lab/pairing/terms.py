@@ -158,7 +158,42 @@ class Powered:
         return tuple(Quantile(p) for p in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
 
 
-Threshold = Quantile | Smallest | Powered | float
+@dataclass(frozen=True)
+class Enough:
+    r"""The smallest threshold with enough pairs in enough effective queries, for small logs.
+
+    The smallest distance of a group's ``matched`` pairs, ties included, up to which it has at least
+    `pairs` of them and :math:`(\sum_q c_q)^2 / \sum_q c_q^2 \ge` `queries`, where :math:`c_q` is
+    what the pairs of query (or unit) q count by the estimand of the audit; no outcome plays a part.
+    It is never beyond a tenth of the standard deviation of the scores (with ``closeness``, of the
+    scores on its scale); a group with too few pairs there gets all of them, and is marked
+    ``short_of_pairs``.
+
+    Parameters
+    ----------
+    pairs : int
+        At least 1.
+    queries : float
+        At least 1.
+    """
+
+    pairs: int = 200
+    queries: float = 50
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pairs, Integral) or isinstance(self.pairs, bool) or self.pairs < 1:
+            raise MpcError(
+                f"Enough(pairs) must be a whole number of at least 1; got {self.pairs!r}."
+            )
+        known = isinstance(self.queries, Real) and not isinstance(self.queries, bool)
+        if not known or not 1 <= finite(self.queries) < inf:
+            raise MpcError(
+                f"Enough(queries) must be a finite number of at least 1; got {self.queries!r}."
+            )
+
+
+Threshold = Quantile | Smallest | Powered | Enough | float
+_WHOLE = ("k", "pairs")
 
 
 def finite(value: SupportsFloat) -> float:
@@ -171,27 +206,27 @@ def finite(value: SupportsFloat) -> float:
 
 def as_threshold(value: object) -> Threshold:
     """Accept a threshold rule or a finite number of at least 0."""
-    if isinstance(value, Quantile | Smallest | Powered):
+    if isinstance(value, Quantile | Smallest | Powered | Enough):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
         number = finite(value)
         if isfinite(number) and number >= 0:
             return number
     raise MpcError(
-        "threshold takes mpc.Quantile(p), mpc.Smallest(K), mpc.Powered(effect) or a finite "
-        f"number of at least 0, not {value!r}."
+        "threshold takes mpc.Quantile(p), mpc.Smallest(K), mpc.Powered(effect), "
+        f"mpc.Enough(pairs, queries) or a finite number of at least 0, not {value!r}."
     )
 
 
 def parse_threshold(written: str) -> Threshold:
     """Return the threshold that was written as a text, such as ``Quantile(p=0.01)``."""
     try:
-        for kind in (Quantile, Smallest, Powered):
+        for kind in (Quantile, Smallest, Powered, Enough):
             if written.startswith(f"{kind.__name__}("):
                 inside = written.removeprefix(f"{kind.__name__}(").removesuffix(")")
                 options = dict(part.strip().split("=") for part in inside.split(","))
                 numbers = {
-                    name: int(v) if kind is Smallest else float(v) for name, v in options.items()
+                    name: int(v) if name in _WHOLE else float(v) for name, v in options.items()
                 }
                 return kind(**numbers)  # type: ignore[arg-type]
         return float(written)

@@ -7,7 +7,7 @@ modes are all that were summed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -273,7 +273,7 @@ def headline(
     *,
     correlations: Sequence[Array] | None = None,
     weights: Sequence[UnitWeights] = (),
-    underpowered: Array | None = None,
+    flags: Mapping[str, Array] | None = None,
     sides: Sequence[TwoSides] = (),
 ) -> xr.Dataset:
     """Label the cells at each group's own threshold.
@@ -289,8 +289,8 @@ def headline(
         See :func:`judge`.
     weights : sequence of UnitWeights, optional
         For each rule, what single queries weigh; sums alone do not tell it.
-    underpowered : bool array (rule, group), optional
-        Where no threshold gave the power asked for.
+    flags : mapping of bool arrays (rule, group), optional
+        What thresholds fall short of, by the names of variables.
     sides : sequence of TwoSides, optional
         For each rule, what both sides of a tie say.
     """
@@ -315,8 +315,7 @@ def headline(
     found_pairs = cells["n_pairs"][:, [plan.swept_modes.index(MATCHED)]]
     ties = np.where(found_pairs > 0, found_pairs / wanted[:, None], np.nan)
     of_threshold = {"epsilon": epsilon[:, None], "tie_inflation": ties}
-    if underpowered is not None:
-        of_threshold["underpowered"] = underpowered[:, None]
+    of_threshold |= {name: values[:, None] for name, values in (flags or {}).items()}
     if plan.primary is not None:
         of_threshold["exploratory"] = _exploratory(plan, plan.primary)
     for name, values in of_threshold.items():

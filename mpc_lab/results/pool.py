@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.verdicts import mde
 from mpc_lab.pairing.moments import Moments, Quadratic
-from mpc_lab.pairing.terms import DIFFERENCE, PAIRS, SCORE, Quantile, Smallest, parse_threshold
+from mpc_lab.pairing.terms import (
+    DIFFERENCE,
+    PAIRS,
+    SCORE,
+    Enough,
+    Quantile,
+    Smallest,
+    parse_threshold,
+)
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import infer
 from mpc_lab.results.audit import Audit
@@ -36,7 +44,7 @@ from mpc_lab.results.pooling import (
 )
 from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import declared
-from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, swept_modes
+from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, swept_modes
 
 Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
@@ -335,7 +343,9 @@ def _audit(
     all_pairs = np.stack(
         [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
     )
-    chosen = [_own(plan, moments, n) for moments, n in zip(summed, all_pairs, strict=True)]
+    reach = _reach(plan, audits)
+    chosen = [_own(plan, *one) for one in zip(summed, all_pairs, reach, strict=True)]
+    short = [enough for _, _, enough in chosen if enough is not None]
     edges = summed[0].edges[0]
     in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
     return Audit(
@@ -343,10 +353,11 @@ def _audit(
             plan,
             [
                 _without(moments.at(index), n == 0)
-                for moments, (index, _), n in zip(summed, chosen, all_pairs, strict=True)
+                for moments, (index, _, _), n in zip(summed, chosen, all_pairs, strict=True)
             ],
-            np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _ in chosen]),
-            np.stack([wanted for _, wanted in chosen]),
+            np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _, _ in chosen]),
+            np.stack([wanted for _, wanted, _ in chosen]),
+            flags={"short_of_pairs": np.stack(short) & (all_pairs > 0)} if short else None,
         ),
         assemble.curve(
             plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
@@ -378,23 +389,50 @@ def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
     )
 
 
-def _own(plan: Plan, moments: Moments, all_pairs: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the headline threshold of each group, and the pairs that were asked for."""
+def _reach(plan: Plan, audits: list[Audit]) -> Floats:
+    """Return the largest headline threshold of the audits, for each rule and group."""
+    cells = {"group": list(plan.groups), "scoring_rule": list(plan.rule_labels)}
+    every = [
+        audit.headline["epsilon"].isel(pairing_mode=0).reindex(cells).transpose("scoring_rule", ...)
+        for audit in audits
+    ]
+    return np.asarray(np.fmax.reduce([one.values for one in every]))
+
+
+def _own(
+    plan: Plan, moments: Moments, all_pairs: Floats, reach: Floats
+) -> tuple[NDArray[np.int64], Floats, Flags | None]:
+    """Return each group's headline threshold, the pairs asked for, and whether these are short."""
     pairs = moments.pairs[0]
     threshold = plan.threshold
     wanted = np.full(len(pairs), np.nan)
     if isinstance(threshold, float):
         index = np.full(len(pairs), int(np.searchsorted(moments.edges[0], threshold)))
-        return index[:, None], wanted
+        return index[:, None], wanted, None
     if isinstance(threshold, Quantile | Smallest):
         wanted = np.array([float(threshold.rank(int(n))) for n in all_pairs])
         enough = pairs >= wanted[:, None]
+    elif isinstance(threshold, Enough):
+        return _enough(plan, threshold, moments, reach, wanted)
     else:
         found = infer(moments, **plan.inference)
         smallest = mde(found.std_error[0], found.dof[0], level=plan.level, power=threshold.power)
         enough = smallest <= threshold.effect
     last = np.full(len(pairs), pairs.shape[1] - 1)
-    return np.where(enough.any(axis=1), np.argmax(enough, axis=1), last)[:, None], wanted
+    return np.where(enough.any(axis=1), np.argmax(enough, axis=1), last)[:, None], wanted, None
+
+
+def _enough(
+    plan: Plan, threshold: Enough, moments: Moments, reach: Floats, wanted: Floats
+) -> tuple[NDArray[np.int64], Floats, Flags]:
+    """Choose as `Enough` does, not beyond the thresholds of the audits; else the last of these."""
+    pairs = moments.pairs[0]
+    found = infer(moments, cluster="query", level=plan.level, correction=PLAIN)
+    near = moments.edges <= np.nan_to_num(reach, nan=-1.0)[:, None]
+    enough = (pairs >= threshold.pairs) & (found.n_effective[0] >= threshold.queries) & near
+    last = np.maximum(near.sum(axis=1) - 1, 0)
+    chosen = np.where(enough.any(axis=1), np.argmax(enough, axis=1), last)
+    return chosen[:, None], wanted, ~enough.any(axis=1)
 
 
 def _attributes(

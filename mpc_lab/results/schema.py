@@ -130,6 +130,13 @@ HEADLINE: dict[str, Variable] = {
     "underpowered": Variable(
         HEADLINE_DIMS, "b", "whether no threshold had the power asked for", "1", optional=True
     ),
+    "short_of_pairs": Variable(
+        HEADLINE_DIMS,
+        "b",
+        "whether the largest threshold allowed had too few pairs, or pairs of too few queries",
+        "1",
+        optional=True,
+    ),
 }
 
 CURVE: dict[str, Variable] = {

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
-from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Powered, parse_threshold
-from mpc_lab.results.base import has_sums, settings
+from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
+from mpc_lab.results.base import settings
+from mpc_lab.results.findable import findable, threshold_of, tried
 from mpc_lab.results.wording import declared, gap_in_words, outcome_word, terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (
@@ -40,7 +41,6 @@ _OTHERS_AT_MOST = 12
 _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
-_POWER = 0.8
 _HEAVY = 0.2
 
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
@@ -85,6 +85,13 @@ _FIELDS = {
 }
 
 
+_OPTIONAL = {
+    "underpowered": ("underpowered", False),
+    "short": ("short_of_pairs", False),
+    "heavy": ("heavy_share", math.nan),
+}
+
+
 @dataclass(frozen=True)
 class Cell:
     """One group under one rule and mode. Interval and p are those that the verdict rests on."""
@@ -103,6 +110,7 @@ class Cell:
     epsilon: float
     ties: float
     underpowered: bool
+    short: bool = False
     heavy: float = math.nan
 
 
@@ -166,11 +174,12 @@ def interval_word(mode: str, options: dict[str, Any]) -> str:
 def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
     at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     columns = [at[variable].values.tolist() for variable in _FIELDS.values()]
-    weak = at["underpowered"].values.tolist() if "underpowered" in at else [False] * len(columns[0])
-    nothing = [math.nan] * len(audit.groups)
-    heavy = at["heavy_share"].values.tolist() if "heavy_share" in at else nothing
-    rows = zip(audit.groups, *columns, weak, heavy, strict=True)
-    names = ("group", *_FIELDS, "underpowered", "heavy")
+    optional = [
+        at[variable].values.tolist() if variable in at else [absent] * len(audit.groups)
+        for variable, absent in _OPTIONAL.values()
+    ]
+    rows = zip(audit.groups, *columns, *optional, strict=True)
+    names = ("group", *_FIELDS, *_OPTIONAL)
     found = [Cell(**dict(zip(names, row, strict=True))) for row in rows]
     return tuple(_in_reading_order(found))
 
@@ -214,11 +223,12 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
     first = parts[0]
     return Reading(
         findings=list(_findings(first, options)),
-        others=[*_others(first, options), *_needed(audit, first, options)],
+        others=[*_others(first, options), *findable(audit, first, options)],
         compared=[
             *_declared(options),
             _compared(first, options, leaves),
             *terms_in_words(options),
+            *tried(audit, first),
             *_place_effect(audit, first, options),
             _inference(first, options),
         ],
@@ -294,35 +304,6 @@ def _others(part: Slice, options: dict[str, Any]) -> Iterator[str]:
         reasons.setdefault(why_not(cell), []).append(cell)
     for reason, cells in reasons.items():
         yield f"Not estimable, {_names(cells)}: {reason}."
-
-
-def gap_that_matters(options: dict[str, Any]) -> float | None:
-    """Return the gap that an audit was asked to find: its tolerance, or the effect of Powered."""
-    if options.get("tolerance"):
-        return float(options["tolerance"])
-    written = str(options.get("threshold", ""))
-    threshold = parse_threshold(written) if written.startswith(Powered.__name__) else None
-    return threshold.effect if isinstance(threshold, Powered) else None
-
-
-def _needed(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
-    """Say how many queries the undecided groups need, by the same adjustment as their verdicts."""
-    effect, undecided = gap_that_matters(options), part.having(INCONCLUSIVE)
-    if effect is None or not undecided or not has_sums(audit):
-        return
-    found = audit.power(effect, _POWER).sel(scoring_rule=part.rule, pairing_mode=part.mode)
-    needed = found["queries_needed_adjusted"].to_series()
-    known = [needed[cell.group] for cell in undecided if math.isfinite(needed[cell.group])]
-    hidden = [cell for cell in undecided if math.isinf(needed[cell.group])]
-    now = int(found["n_queries"][0])
-    gap = f"a gap of {effect:g} with a probability of {percent(_POWER)}"
-    if known:
-        yield (
-            f"Finding {gap} in these groups takes about {between(known, ',.0f')} queries like the "
-            f"{now:,} of this log, adjusted as the verdicts are."
-        )
-    if hidden:
-        yield f"No number of queries of this catalogue finds {gap} in {_names(hidden)}."
 
 
 def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
@@ -502,6 +483,7 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
             "Caution: no threshold has the power that was asked for, and the one with the smallest "
             f"standard error was taken: {listing(named, 4)}."
         )
+    yield from _short(cells, parts, options)
     if options.get("assumes"):
         yield f"This pool assumes {options['assumes']}: it was not checked that none occurs twice."
     if any(0.0 in (cell.low, cell.high) for _, cell in cells if cell.verdict in DIRECTIONS):
@@ -521,6 +503,22 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         yield of_owner(said, _owner(options))
     if options.get("n_dropped"):
         yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
+
+
+def _short(
+    cells: list[tuple[Slice, Cell]], parts: list[Slice], options: dict[str, Any]
+) -> Iterator[str]:
+    """Say where a tenth of the spread of scores does not hold enough pairs."""
+    threshold = threshold_of(options)
+    short = [(p, c) for p, c in cells if c.short and p.mode == parts[0].mode]
+    if not short or not isinstance(threshold, Enough):
+        return
+    named = [f"{_where(p, c, parts)} ({c.pairs:,})" for p, c in short]
+    yield (
+        f"Caution: {threshold.pairs:,} pairs in {threshold.queries:g} effective queries were asked "
+        "for, and scores a tenth of their standard deviation apart, which is as far as this goes, "
+        f"do not have them: {listing(named, 4)}."
+    )
 
 
 def _left_out_of_sides(audit: Audit, options: dict[str, Any], leaves: bool) -> Iterator[str]:

@@ -81,6 +81,8 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
     '`outcome` is 0.1 lower than for the items ranked just above them'
     """
     word = f"`{outcome_word(options)}`"
+    if estimate == 0 and terms_of(options).contrast != SIGN:
+        return f"{word} is the same as for {against}"
     if terms_of(options).contrast == SIGN:
         side = "above" if estimate > 0 else "below"
         return (

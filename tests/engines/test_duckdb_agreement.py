@@ -35,7 +35,9 @@ def test_every_rule_and_mode_agrees_with_memory(seed, tmp_path, small_chunks):
 
 
 @pytest.mark.parametrize(
-    "threshold", [0.005, mpc.Quantile(0.3), mpc.Smallest(7), mpc.Powered(0.5)], ids=repr
+    "threshold",
+    [0.005, mpc.Quantile(0.3), mpc.Smallest(7), mpc.Powered(0.5), mpc.Enough(9, 5)],
+    ids=repr,
 )
 def test_every_threshold_agrees_with_memory(threshold, tmp_path, small_chunks):
     how = {"group": BOOLEANS, "threshold": threshold}

@@ -114,6 +114,11 @@ AGREE = {
         "threshold": 0.01,
     },
     "examined by row": {"item": "item", "examined": "looked_at", "examined_floor": 0.2},
+    "enough": {
+        "item": "item",
+        "threshold": mpc.Enough(20, 9),
+        "scoring_rules": ["baseline", mpc.Column("new")],
+    },
     "fixed": {"item": "item", "threshold": 0.004, "epsilon": [0.002, 0.004], "groups": ["g0"]},
 }
 REFUSED = {

@@ -31,6 +31,7 @@ FUNCTIONS = {
     "Column": mpc.Column,
     "Demoted": mpc.Demoted,
     "PowerLaw": mpc.PowerLaw,
+    "Enough": mpc.Enough,
     "Powered": mpc.Powered,
     "Quantile": mpc.Quantile,
     "Smallest": mpc.Smallest,

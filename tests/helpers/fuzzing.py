@@ -34,7 +34,13 @@ ODD_TEXTS = (
 GOOD = {
     "threshold": (
         *(0, 0.1, 1e300, mpc.Quantile(0.5), mpc.Quantile(1), mpc.Smallest(1)),
-        *(mpc.Smallest(10**9), mpc.Powered(0.1), mpc.Powered(1e-300)),
+        *(
+            mpc.Smallest(10**9),
+            mpc.Powered(0.1),
+            mpc.Powered(1e-300),
+            mpc.Enough(),
+            mpc.Enough(3, 2),
+        ),
     ),
     "epsilon": (None, [0.1], [0, 1e-300, 1e300]),
     "cluster": ("auto", "query", "naive"),

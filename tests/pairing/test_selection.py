@@ -76,7 +76,8 @@ def test_a_wide_default_grid_is_thinned_and_keeps_its_ends():
 
 
 @pytest.mark.parametrize(
-    "threshold", [mpc.Quantile(0.07), mpc.Smallest(5), mpc.Powered(0.1, 0.9), 0.25]
+    "threshold",
+    [mpc.Quantile(0.07), mpc.Smallest(5), mpc.Powered(0.1, 0.9), mpc.Enough(9, 2.5), 0.25],
 )
 def test_a_threshold_can_be_read_from_how_it_is_written(threshold):
     assert parse_threshold(repr(threshold)) == threshold

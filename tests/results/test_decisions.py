@@ -1,3 +1,4 @@
+import json
 import warnings
 
 import numpy as np
@@ -7,6 +8,7 @@ import scipy.stats
 import mpc_lab as mpc
 from mpc_lab.inference.verdicts import mde
 from mpc_lab.results.gate import decide
+from mpc_lab.vocabulary import INCONCLUSIVE
 from simulated import shared_catalogue
 
 
@@ -122,7 +124,85 @@ def test_a_bracket_needs_both_sides_to_be_found(audit):
 def test_a_gap_that_cannot_be_found_with_the_power_asked_for_is_said():
     ranking = mpc.datasets.synthetic(queries=500)
     audit = mpc.audit(ranking, threshold=mpc.Powered(0.001), progress=False)
-    assert "no threshold has the power that was asked for" in audit.summary()
+    text = audit.summary()
+    assert "no threshold has the power that was asked for" in text
+    assert "Powered tried the 0.1, 0.2, 0.5, 1, 2, 5 and 10 % quantiles" in text
+    tried = json.loads(audit.attrs["tried"])["baseline"]["1"]
+    assert [round(epsilon, 6) for epsilon, _ in tried][-1] == pytest.approx(
+        float(audit.headline.epsilon.sel(group="1").max()), rel=1e-4
+    )
+    assert text.count(f" at {tried[-1][0]:.2g}") >= 1
+
+
+def least_findable(audit):
+    at = audit.headline["mde_adjusted"].isel(scoring_rule=0, pairing_mode=0)
+    return at.where(audit.headline["verdict"].isel(scoring_rule=0, pairing_mode=0) == INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("queries", [120, 2000])
+def test_an_inconclusive_audit_names_the_least_gap_it_could_find(queries):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False)
+    least = least_findable(audit)
+    (line,) = [one for one in audit.summary().splitlines() if one.startswith("The least gap")]
+    assert f"adjusted as the verdicts are: {float(least.min()):.2g}" in line
+    assert line.endswith(
+        (
+            f"{float(least.max()):.2g}.",
+            f"{float(least.max()):.2g} ('1').",
+            f"{float(least.max()):.2g} ('2').",
+        )
+    )
+
+
+def test_a_decided_audit_has_no_next_step():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    assert (audit.headline.verdict != INCONCLUSIVE).all()
+    assert "Next:" not in audit.summary()
+    assert "The least gap" not in audit.summary()
+
+
+NEXT = {
+    "few pairs": ({}, 400, "threshold=mpc.Enough()"),
+    "two intervals": ({"threshold": mpc.Enough()}, 400, '["symmetric", "matched"]'),
+    "no gap that matters": (
+        {"threshold": mpc.Enough(), "pairing_modes": ["symmetric"]},
+        400,
+        "audit.power(effect=…)",
+    ),
+    "more queries": (
+        {"threshold": mpc.Enough(), "pairing_modes": ["symmetric"], "tolerance": 0.001},
+        400,
+        "a longer stretch of the log",
+    ),
+}
+
+
+@pytest.mark.parametrize(("how", "queries", "said"), NEXT.values(), ids=NEXT)
+def test_the_next_step_is_one_that_was_not_taken(how, queries, said):
+    audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False, **how)
+    (line,) = [one for one in audit.summary().splitlines() if one.startswith("Next:")]
+    assert said in line
+
+
+def test_a_threshold_that_runs_out_of_pairs_says_so():
+    ranking = mpc.datasets.synthetic(queries=400)
+    short = mpc.audit(ranking, threshold=mpc.Enough(160, 50), progress=False)
+    assert "160 pairs in 50 effective queries were asked for" in short.summary()
+    assert short.headline["short_of_pairs"].all()
+    found = mpc.audit(ranking, threshold=mpc.Enough(100, 50), progress=False)
+    assert "were asked for" not in found.summary()
+
+
+def test_many_undecided_groups_are_one_line():
+    rng = np.random.default_rng(0)
+    n, groups = 4000, [f"group {k}" for k in range(22)]
+    rows = {"q": np.arange(n) // 10, "s": rng.random(n), "y": rng.random(n)}
+    rows["g"] = rng.choice(groups, n)
+    audit = mpc.audit(rows, query="q", score="s", outcome="y", group="g", progress=False)
+    assert (audit.headline.verdict == INCONCLUSIVE).sum() >= 20
+    lines = [line for line in audit.summary().splitlines() if "Inconclusive" in line]
+    assert len(lines) <= 2
+    assert "groups (" in lines[0]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ OPTIONAL = {
     "heavy_share",
     "largest_query_share",
     "underpowered",
+    "short_of_pairs",
     *(f"place_{name}" for name in ("overlap", "effect", "effect_low", "effect_high")),
     "place_effect_p_value",
     "shown_above",
