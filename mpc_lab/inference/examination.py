@@ -46,9 +46,14 @@ class Neighbours:
 
     def take(self, chosen: Flags) -> Neighbours:
         """Return some of them."""
-        weight = None if self.weight is None else self.weight[chosen]
-        values = (self.place, self.upper, self.lower, self.distance, self.cluster)
-        return Neighbours(*(one[chosen] for one in values), weight)
+        return Neighbours(
+            self.place[chosen],
+            self.upper[chosen],
+            self.lower[chosen],
+            self.distance[chosen],
+            self.cluster[chosen],
+            None if self.weight is None else self.weight[chosen],
+        )
 
 
 @dataclass(frozen=True)
