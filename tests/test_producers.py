@@ -22,8 +22,8 @@ from helpers.strategies import GRID, STEP, calmly, logs
 from mpc_lab.engines import running
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.sums import headline_moments, moments_by_rule
+from mpc_lab.results.assemble import headline_moments, infer
+from mpc_lab.results.sums import moments_by_rule
 
 MODES = ["matched", "mirrored", "adjacent", "symmetric"]
 FAMILIES = ("naive", "query", "producer", "both", "union")

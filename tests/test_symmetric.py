@@ -16,8 +16,8 @@ from helpers.pairing_logs import small_ranking
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.sums import headline_moments, moments_by_rule
+from mpc_lab.results.assemble import headline_moments, infer
+from mpc_lab.results.sums import moments_by_rule
 
 MODES = ("symmetric", "matched")
 some, few = calmly(60), calmly(20)

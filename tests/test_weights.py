@@ -16,8 +16,8 @@ from helpers import oracle, weights_oracle
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from helpers.weights_oracle import ESTIMANDS
 from mpc_lab.pairing import sweep
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.sums import headline_moments, moments_by_rule
+from mpc_lab.results.assemble import headline_moments, infer
+from mpc_lab.results.sums import moments_by_rule
 
 MODES = ("matched", "mirrored", "adjacent", "symmetric")
 some, few = calmly(60), calmly(20)

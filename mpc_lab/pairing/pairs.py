@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.kernels import contrast, interruptible, kernel
+from mpc_lab.pairing.kernels import ONE, Stop, contrast, interruptible, kernel, stop_flag
 from mpc_lab.pairing.log import Log, PlainWalk, compare_group
-from mpc_lab.pairing.modes import DOWN, TIE, UP
+from mpc_lab.pairing.modes import DOWN, TIE, UP, run_ends
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import Logs
-from mpc_lab.pairing.windows import count_and_sum
+from mpc_lab.pairing.windows import COUNT, N_PREFIX, SUM, add_windows
 from mpc_lab.vocabulary import MODES, TIES, Flags, Floats, Ints, Masks, Mode, Side
 
 if TYPE_CHECKING:
@@ -181,6 +181,32 @@ def _visit_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple
     edges = np.array(side.edges(np.array(epsilon)))
     rows = (log.units, log.starts, log.score, log.outcome, member)
     interruptible(len(log.row), _add_signs, *rows, edges, count, total)
+    return count, total
+
+
+def count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
+    """Return the pairs of each unit and the sum of their differences, for one group.
+
+    Parameters
+    ----------
+    log : Log
+    member : bool array (row,)
+        Whether the row of the log is in the group.
+    side : Side
+        Of all pairs, not of neighbours alone.
+    epsilon : float
+        The threshold.
+    """
+    count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
+    rows = (log.units, log.starts, log.score, log.outcome, member.astype(np.uint64))
+    by_direction = np.array(side.edges(np.array([[epsilon]])))
+    edges = np.unique(by_direction[:TIE])
+    first, last = (ends[:, None] for ends in run_ends(side, by_direction, edges))
+
+    def work() -> None:
+        _sum_windows(*rows, edges, first, last, count, total, stop_flag())
+
+    interruptible(len(log.row), work)
     return count, total
 
 
@@ -348,6 +374,33 @@ def _add_signs(
                     d = contrast(outcome[lower] - outcome[upper], True)
                     count[unit] += 1.0
                     total[unit] += d if member[lower] else -d
+
+
+@kernel
+def _sum_windows(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    outcome: Floats,
+    mask: Masks,
+    edges: Floats,
+    run_first: Ints,
+    run_last: Ints,
+    count: Floats,
+    total: Floats,
+    stop: Stop,
+) -> None:
+    longest = 0
+    for q in range(len(starts) - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 1, 1, 3))
+    bits, center = np.full(1, ONE), np.zeros(1)
+    for unit in range(len(units) - 1):
+        for q in range(units[unit], units[unit + 1]):
+            rows = (starts[q], starts[q + 1], score, outcome, mask, bits)
+            add_windows(*rows, edges, run_first, run_last, center, prefix, found, stop)
+            count[unit] += found[0, 0, 0, COUNT]
+            total[unit] += found[0, 0, 0, SUM]
 
 
 @kernel

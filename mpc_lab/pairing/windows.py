@@ -10,42 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, Stop, inlined, interruptible, kernel, stop_flag
-from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.modes import DOWN, N_PLAIN, TIE, TIE_END, TIE_START, UP, run_ends
-from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Side
+from mpc_lab.pairing.kernels import Stop, inlined, kernel
+from mpc_lab.pairing.modes import DOWN, N_PLAIN, TIE, TIE_END, TIE_START, UP
+from mpc_lab.vocabulary import Floats, Ints, Masks
 
 # What is known of the first rows of a query that are not members: how many, Σy and Σy².
-_COUNT, _SUM, _SQUARES = range(3)
+COUNT, SUM, SQUARES = range(3)
 N_PREFIX = 3
 # Rows that are dealt with together, and between two looks at whether to go on.
 _TILE = 256
-
-
-def count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[Floats, Floats]:
-    """Return the pairs of each unit and the sum of their differences, for one group.
-
-    Parameters
-    ----------
-    log : Log
-    member : bool array (row,)
-        Whether the row of the log is in the group.
-    side : Side
-        Of all pairs, not of neighbours alone.
-    epsilon : float
-        The threshold.
-    """
-    count, total = np.zeros(len(log.units) - 1), np.zeros(len(log.units) - 1)
-    rows = (log.units, log.starts, log.score, log.outcome, member.astype(np.uint64))
-    by_direction = np.array(side.edges(np.array([[epsilon]])))
-    edges = np.unique(by_direction[:TIE])
-    first, last = (ends[:, None] for ends in run_ends(side, by_direction, edges))
-
-    def work() -> None:
-        _by_unit(*rows, edges, first, last, count, total, stop_flag())
-
-    interruptible(len(log.row), work)
-    return count, total
 
 
 @inlined
@@ -90,9 +63,9 @@ def add_up(
     for k in range(end - start):
         y = outcome[start + k] - off
         out = (mask[start + k] & bit) == 0
-        prefix[k + 1, _COUNT] = prefix[k, _COUNT] + (1.0 if out else 0.0)
-        prefix[k + 1, _SUM] = prefix[k, _SUM] + (y if out else 0.0)
-        prefix[k + 1, _SQUARES] = prefix[k, _SQUARES] + (y * y if out else 0.0)
+        prefix[k + 1, COUNT] = prefix[k, COUNT] + (1.0 if out else 0.0)
+        prefix[k + 1, SUM] = prefix[k, SUM] + (y if out else 0.0)
+        prefix[k + 1, SQUARES] = prefix[k, SQUARES] + (y * y if out else 0.0)
     return off
 
 
@@ -102,14 +75,14 @@ def _add_runs(sums: Floats, first: Ints, last: Ints, rows: Ints, y: Floats, to: 
     pairs, total, squares = 0.0, 0.0, 0.0
     for k in range(len(rows)):
         before, through = sums[first[rows[k]]], sums[last[rows[k]]]
-        c = through[_COUNT] - before[_COUNT]
-        s = through[_SUM] - before[_SUM]
+        c = through[COUNT] - before[COUNT]
+        s = through[SUM] - before[SUM]
         pairs += c
         total += c * y[k] - s
-        squares += c * y[k] * y[k] - 2 * y[k] * s + (through[_SQUARES] - before[_SQUARES])
-    to[_COUNT] += pairs
-    to[_SUM] += total
-    to[_SQUARES] += squares
+        squares += c * y[k] * y[k] - 2 * y[k] * s + (through[SQUARES] - before[SQUARES])
+    to[COUNT] += pairs
+    to[SUM] += total
+    to[SQUARES] += squares
 
 
 @kernel
@@ -243,30 +216,3 @@ def most_close(starts: Ints, score: Floats, epsilon: float) -> int:
     for q in range(len(starts) - 1):
         most = max(most, count_close(score, starts[q], starts[q + 1], epsilon))
     return most
-
-
-@kernel
-def _by_unit(
-    units: Ints,
-    starts: Ints,
-    score: Floats,
-    outcome: Floats,
-    mask: Masks,
-    edges: Floats,
-    run_first: Ints,
-    run_last: Ints,
-    count: Floats,
-    total: Floats,
-    stop: Stop,
-) -> None:
-    longest = 0
-    for q in range(len(starts) - 1):
-        longest = max(longest, starts[q + 1] - starts[q])
-    prefix, found = np.empty((1, longest + 1, N_PREFIX)), np.empty((1, 1, 1, 3))
-    bits, center = np.full(1, ONE), np.zeros(1)
-    for unit in range(len(units) - 1):
-        for q in range(units[unit], units[unit + 1]):
-            rows = (starts[q], starts[q + 1], score, outcome, mask, bits)
-            add_windows(*rows, edges, run_first, run_last, center, prefix, found, stop)
-            count[unit] += found[0, 0, 0, _COUNT]
-            total[unit] += found[0, 0, 0, _SUM]

@@ -44,7 +44,8 @@ from mpc_lab.pairing.moments import (
     UnitWeights,
 )
 from mpc_lab.results.plan import Plan
-from mpc_lab.results.schema import curve_dataset, headline_dataset
+from mpc_lab.results.schema import AuditBase, curve_dataset, headline_dataset
+from mpc_lab.results.sums import moments_by_rule, read_headline_sides
 from mpc_lab.results.wording import Primary
 from mpc_lab.vocabulary import (
     CR3,
@@ -490,6 +491,28 @@ def _shared_cells(by_rule: Sequence[Moments], found: Sequence[Estimates]) -> dic
 def _by_group(plan: Plan, values: Array) -> Array:
     """Turn (rule, mode, group, …) into (group, …, rule, mode) of the wanted modes."""
     return np.moveaxis(np.asarray(values)[:, plan.mode_rows], (0, 1), (-2, -1))
+
+
+def mode_rows(audit: AuditBase) -> list[int]:
+    """Return where the modes of the headline stand among those of its moments."""
+    names = headline_moments(audit)[0].mode_names
+    return [names.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
+
+
+def headline_moments(audit: AuditBase) -> list[Moments]:
+    """Return the moments of each scoring rule at the one threshold of each group."""
+    if audit._own is not None:
+        return list(audit._own)
+    own = audit.headline["epsilon"].transpose("scoring_rule", "group", ...).values[:, :, 0]
+    kept = []
+    for moments, epsilon in zip(moments_by_rule(audit), own, strict=True):
+        # A group without a threshold stands first, below every gap.
+        sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
+        index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
+        kept.append(moments.at(np.array(index, dtype=np.int64)))
+    if audit.moments is not None:
+        kept = [read_headline_sides(audit.moments, k, part) for k, part in enumerate(kept)]
+    return kept
 
 
 # ---- what a mode of two sides adds

@@ -1,88 +1,21 @@
-"""What an audit holds, and how its questions reach it: options, labels, thresholds, rows."""
+"""How questions reach what an audit holds: options, labels, thresholds, rows."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import xarray as xr
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.pairing.terms import terms_of
-from mpc_lab.results import schema as _schema
-from mpc_lab.results.schema import SCHEMA_VERSION
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import ADJACENT, ITEM, MODES, PLAIN, Floats
 
 if TYPE_CHECKING:
-    from mpc_lab.pairing.moments import Moments
     from mpc_lab.ranking import Ranking
-
-Scores = Callable[[str, str], Floats | None]
-
-
-class AuditBase:
-    """The numbers of an audit and the way to its rows; see :class:`mpc_lab.Audit`."""
-
-    def __init__(
-        self,
-        headline: xr.Dataset,
-        curve: xr.Dataset | Callable[[], xr.Dataset],
-        moments: xr.Dataset | Callable[[], xr.Dataset] | None = None,
-        attrs: Mapping[str, object] | None = None,
-        *,
-        ranking: Ranking | None = None,
-        scores: Scores | None = None,
-        cross: Callable[[int], Any] | None = None,
-        saved: Mapping[str, xr.Dataset] | None = None,
-        own: Sequence[Moments] | None = None,
-        grid: Floats | None = None,
-        curve_part: Callable[[str, str], xr.Dataset] | None = None,
-        reread: Callable[[], Ranking] | None = None,
-    ) -> None:
-        self.headline = _schema.check_headline(headline)
-        self.attrs = {"schema_version": SCHEMA_VERSION, **_schema.clean_attrs(attrs)}
-        self.ranking = ranking
-        self._curve = curve
-        self._moments = moments
-        self._scores = scores
-        self._cross = cross
-        self._saved = dict(saved or {})
-        self._own = own
-        self._grid = grid
-        self._curve_part = curve_part
-        self._reread = reread
-        self._rivals: dict[Any, Any] = {}
-
-    @cached_property
-    def curve(self) -> xr.Dataset:
-        """The gap at every threshold of the grid; made when first asked for.
-
-        Dims (group, epsilon, scoring_rule, pairing_mode).
-        """
-        made = self._curve() if callable(self._curve) else self._curve
-        return _schema.check_same_cells(self.headline, _schema.check_curve(made))
-
-    @property
-    def grid(self) -> Floats:
-        """The thresholds of the curve, ascending; known before the curve is made."""
-        return np.array(self.curve["epsilon"].values if self._grid is None else self._grid)
-
-    @cached_property
-    def moments(self) -> xr.Dataset | None:
-        """The sums behind headline and curve; made when first asked for."""
-        if self._moments is None:
-            return None
-        return _schema.check_moments(self._moments() if callable(self._moments) else self._moments)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups, in the order of the headline."""
-        return tuple(self.headline["group"].values.tolist())
 
 
 def has_sums(audit: AuditBase) -> bool:

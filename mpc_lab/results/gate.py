@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import AuditFailed, MpcError, check_level
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
-from mpc_lab.results.assemble import bracketed, guarded, infer, judge
-from mpc_lab.results.base import AuditBase, check_label, correction_of, settings
+from mpc_lab.results.assemble import bracketed, guarded, headline_moments, infer, judge, mode_rows
+from mpc_lab.results.base import check_label, correction_of, settings
 from mpc_lab.results.questions.sequence import intervals
-from mpc_lab.results.sums import headline_moments, mode_rows
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.results.wording import declared
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN

@@ -15,7 +15,8 @@ from typing import Any
 
 from mpc_lab.pairing.terms import parse_threshold
 from mpc_lab.ranking.examination import PlaceTable, from_json
-from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.base import settings
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.scoring import SCORING_RULES
 
 _MOVED = re.compile(r"(boosted|demoted)\((.+)\)")

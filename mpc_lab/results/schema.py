@@ -1,13 +1,14 @@
-"""The written schema of an audit, builders that label plain arrays by it, and checks.
+"""The written schema of an audit, builders that label plain arrays by it, checks, its holder.
 
 Every variable is listed with its dims, kind, meaning and units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -20,8 +21,13 @@ from mpc_lab.vocabulary import (
     QUERY_SUMS,
     VERDICTS,
     WEIGHED_SUMS,
+    Floats,
     listed_variances,
 )
+
+if TYPE_CHECKING:
+    from mpc_lab.pairing.moments import Moments
+    from mpc_lab.ranking import Ranking
 
 SCHEMA_VERSION = 2
 
@@ -519,3 +525,68 @@ def _refuse_unknown(part: str, names: Iterable[str], known: Iterable[str]) -> No
     for name in names:
         if name not in known:
             raise MpcError(f"{part} takes no {name!r}.{near_match(name, known)}")
+
+
+# ---- what holds the datasets
+
+Scores = Callable[[str, str], Floats | None]
+
+
+class AuditBase:
+    """The numbers of an audit and the way to its rows; see :class:`mpc_lab.Audit`."""
+
+    def __init__(
+        self,
+        headline: xr.Dataset,
+        curve: xr.Dataset | Callable[[], xr.Dataset],
+        moments: xr.Dataset | Callable[[], xr.Dataset] | None = None,
+        attrs: Mapping[str, object] | None = None,
+        *,
+        ranking: Ranking | None = None,
+        scores: Scores | None = None,
+        cross: Callable[[int], Any] | None = None,
+        saved: Mapping[str, xr.Dataset] | None = None,
+        own: Sequence[Moments] | None = None,
+        grid: Floats | None = None,
+        curve_part: Callable[[str, str], xr.Dataset] | None = None,
+        reread: Callable[[], Ranking] | None = None,
+    ) -> None:
+        self.headline = check_headline(headline)
+        self.attrs = {"schema_version": SCHEMA_VERSION, **clean_attrs(attrs)}
+        self.ranking = ranking
+        self._curve = curve
+        self._moments = moments
+        self._scores = scores
+        self._cross = cross
+        self._saved = dict(saved or {})
+        self._own = own
+        self._grid = grid
+        self._curve_part = curve_part
+        self._reread = reread
+        self._rivals: dict[Any, Any] = {}
+
+    @cached_property
+    def curve(self) -> xr.Dataset:
+        """The gap at every threshold of the grid; made when first asked for.
+
+        Dims (group, epsilon, scoring_rule, pairing_mode).
+        """
+        made = self._curve() if callable(self._curve) else self._curve
+        return check_same_cells(self.headline, check_curve(made))
+
+    @property
+    def grid(self) -> Floats:
+        """The thresholds of the curve, ascending; known before the curve is made."""
+        return np.array(self.curve["epsilon"].values if self._grid is None else self._grid)
+
+    @cached_property
+    def moments(self) -> xr.Dataset | None:
+        """The sums behind headline and curve; made when first asked for."""
+        if self._moments is None:
+            return None
+        return check_moments(self._moments() if callable(self._moments) else self._moments)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in the order of the headline."""
+        return tuple(self.headline["group"].values.tolist())

@@ -14,9 +14,9 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides
 from mpc_lab.pairing.series import Series, SideSeries
 from mpc_lab.pairing.terms import PAIRS, terms_of
-from mpc_lab.results.base import AuditBase, settings
+from mpc_lab.results.base import settings
 from mpc_lab.results.plan import Plan
-from mpc_lab.results.schema import SUM_FAMILIES, moments_dataset
+from mpc_lab.results.schema import SUM_FAMILIES, AuditBase, moments_dataset
 from mpc_lab.vocabulary import ITEM, MODES, WEIGHED_SUMS
 
 Array = NDArray[Any]
@@ -120,28 +120,6 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
         )
         for rule in range(found.sizes["scoring_rule"])
     ]
-
-
-def mode_rows(audit: AuditBase) -> list[int]:
-    """Return where the modes of the headline stand among those of its moments."""
-    names = headline_moments(audit)[0].mode_names
-    return [names.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
-
-
-def headline_moments(audit: AuditBase) -> list[Moments]:
-    """Return the moments of each scoring rule at the one threshold of each group."""
-    if audit._own is not None:
-        return list(audit._own)
-    own = audit.headline["epsilon"].transpose("scoring_rule", "group", ...).values[:, :, 0]
-    kept = []
-    for moments, epsilon in zip(moments_by_rule(audit), own, strict=True):
-        # A group without a threshold stands first, below every gap.
-        sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
-        index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
-        kept.append(moments.at(np.array(index, dtype=np.int64)))
-    if audit.moments is not None:
-        kept = [read_headline_sides(audit.moments, k, part) for k, part in enumerate(kept)]
-    return kept
 
 
 def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, Array]:

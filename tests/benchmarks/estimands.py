@@ -22,8 +22,8 @@ import mpc_lab as mpc
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.measure import measure
+from mpc_lab.pairing.pairs import count_and_sum
 from mpc_lab.pairing.terms import ESTIMANDS, Terms
-from mpc_lab.pairing.windows import count_and_sum
 from mpc_lab.results.assemble import infer
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import MATCHED

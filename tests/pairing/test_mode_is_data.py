@@ -16,8 +16,7 @@ from helpers.pairing_logs import small_ranking
 from mpc_lab import vocabulary
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.sums import headline_moments
+from mpc_lab.results.assemble import headline_moments, infer
 from mpc_lab.vocabulary import MODES, Mode, Side, register_mode
 
 EPSILON = 0.01

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError, check_epsilon, check_whole
 from mpc_lab.results.base import (
-    AuditBase,
     chosen_groups,
     inference_options,
     names_in,
@@ -20,6 +19,7 @@ from mpc_lab.results.base import (
     need_rows,
 )
 from mpc_lab.results.questions.pairs import CellRows, open_cell
+from mpc_lab.results.schema import AuditBase
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking

@@ -11,14 +11,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, check_epsilon
-from mpc_lab.results.base import (
-    AuditBase,
-    check_label,
-    need_rows,
-    refuse_rank_only,
-    refuse_terms,
-    settings,
-)
+from mpc_lab.results.base import check_label, need_rows, refuse_rank_only, refuse_terms, settings
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.text import number, percent, quoted
 
 if TYPE_CHECKING:

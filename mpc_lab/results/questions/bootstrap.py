@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import check_whole
-from mpc_lab.results.base import AuditBase, inference_options, need_rows
+from mpc_lab.results.base import inference_options, need_rows
 from mpc_lab.results.questions.pairs import open_cell
-from mpc_lab.results.schema import HEADLINE_DIMS
+from mpc_lab.results.schema import HEADLINE_DIMS, AuditBase
 from mpc_lab.vocabulary import MODES
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.results.base import AuditBase, inference_options
+from mpc_lab.results.base import inference_options
 from mpc_lab.results.questions.boosts import refuse_boost
 from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.text import plural, quoted
 
 if TYPE_CHECKING:

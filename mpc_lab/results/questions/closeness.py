@@ -27,7 +27,6 @@ from mpc_lab.pairing.terms import (
 )
 from mpc_lab.results.assemble import infer
 from mpc_lab.results.base import (
-    AuditBase,
     cell_epsilon,
     correction_of,
     inference_options,
@@ -36,6 +35,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import ADJACENT, MODES, VARIANCES, Floats, Mode
 
 if TYPE_CHECKING:

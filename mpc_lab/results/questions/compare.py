@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.results.base import (
-    AuditBase,
     chosen_groups,
     inference_options,
     need_rows,
@@ -18,7 +17,7 @@ from mpc_lab.results.base import (
     settings,
 )
 from mpc_lab.results.questions.pairs import shown_scores
-from mpc_lab.results.schema import text
+from mpc_lab.results.schema import AuditBase, text
 
 if TYPE_CHECKING:
     from mpc_lab.comparators.base import Comparison

@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import MpcError, check_epsilon, check_flag, check_whole
-from mpc_lab.results.base import AuditBase, inference_options, need_rows, refuse_rank_only
+from mpc_lab.results.base import inference_options, need_rows, refuse_rank_only
+from mpc_lab.results.schema import AuditBase
 
 if TYPE_CHECKING:
     from mpc_lab.inference.examination import Neighbours

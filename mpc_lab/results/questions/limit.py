@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import MpcError
-from mpc_lab.results.base import AuditBase, inference_options, names_in, refuse_rank_only
+from mpc_lab.results.base import inference_options, names_in, refuse_rank_only
 from mpc_lab.results.questions.pairs import CellRows, open_cell
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import MODES
 
 if TYPE_CHECKING:

@@ -15,13 +15,8 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, check_epsilon, check_whole
 from mpc_lab.pairing.terms import terms_of
-from mpc_lab.results.base import (
-    AuditBase,
-    cell_epsilon,
-    need_rows,
-    rule_scores,
-    settings,
-)
+from mpc_lab.results.base import cell_epsilon, need_rows, rule_scores, settings
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xarray as xr
 
-from mpc_lab.results.base import AuditBase
 from mpc_lab.results.questions import examination as _examination
+from mpc_lab.results.schema import AuditBase
 
 
 class PlaceQuestions(AuditBase):

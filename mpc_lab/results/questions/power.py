@@ -10,9 +10,16 @@ import xarray as xr
 from mpc_lab.errors import check_number
 from mpc_lab.inference.estimates import owner_variance
 from mpc_lab.inference.verdicts import floor_variance, mde, queries_needed
-from mpc_lab.results.assemble import count_sides, family_size, infer, weakest_sides
-from mpc_lab.results.base import AuditBase, correction_of, settings
-from mpc_lab.results.sums import headline_moments, mode_rows
+from mpc_lab.results.assemble import (
+    count_sides,
+    family_size,
+    headline_moments,
+    infer,
+    mode_rows,
+    weakest_sides,
+)
+from mpc_lab.results.base import correction_of, settings
+from mpc_lab.results.schema import AuditBase
 
 _MEANING = {
     "mde": ("smallest gap found with the given power", "outcome"),

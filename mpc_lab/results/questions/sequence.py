@@ -13,11 +13,10 @@ from mpc_lab.errors import MpcError, check_flag
 from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
 from mpc_lab.pairing.terms import SIGN, parse_threshold, terms_of
 from mpc_lab.ranking import Ranking
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.base import AuditBase, refuse_terms, rule_scores, settings
+from mpc_lab.results.assemble import headline_moments, infer, mode_rows
+from mpc_lab.results.base import refuse_terms, rule_scores, settings
 from mpc_lab.results.recipe import columns
-from mpc_lab.results.schema import HEADLINE_DIMS
-from mpc_lab.results.sums import headline_moments, mode_rows
+from mpc_lab.results.schema import HEADLINE_DIMS, AuditBase
 from mpc_lab.vocabulary import Floats, Ints
 
 # Cells of axes (rule, mode, group), the modes that were summed over: low, high, estimate, n_pairs.

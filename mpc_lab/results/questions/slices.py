@@ -11,7 +11,6 @@ import xarray as xr
 from mpc_lab.errors import check_epsilon
 from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import (
-    AuditBase,
     cell_epsilon,
     headline_epsilon,
     inference_options,
@@ -20,7 +19,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
-from mpc_lab.results.schema import text
+from mpc_lab.results.schema import AuditBase, text
 from mpc_lab.vocabulary import verdict_modes
 
 if TYPE_CHECKING:

@@ -10,14 +10,9 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.errors import check_epsilon, check_whole
-from mpc_lab.results.base import (
-    AuditBase,
-    cell_epsilon,
-    inference_options,
-    need_rows,
-    refuse_rank_only,
-)
+from mpc_lab.results.base import cell_epsilon, inference_options, need_rows, refuse_rank_only
 from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import SYMMETRIC, Floats
 
 if TYPE_CHECKING:
