@@ -16,7 +16,6 @@ from mpc_lab.charts.distance_density import distance_density as distance_density
 from mpc_lab.charts.distance_density import gap_density as gap_density
 from mpc_lab.charts.epsilon_curve import epsilon_curve as epsilon_curve
 from mpc_lab.charts.examination import examination as examination
-from mpc_lab.charts.export import CHARTS, chart, draw, save
 from mpc_lab.charts.forest import forest as forest
 from mpc_lab.charts.ladder import ladder as ladder
 from mpc_lab.charts.love import love as love
@@ -24,6 +23,7 @@ from mpc_lab.charts.mpc_ndcg import mpc_ndcg as mpc_ndcg
 from mpc_lab.charts.placebo import placebo as placebo
 from mpc_lab.charts.power import power as power
 from mpc_lab.charts.rivals import rivals as rivals
+from mpc_lab.charts.theme import CHARTS, chart, draw, save
 from mpc_lab.charts.tie import tie as tie
 
 if TYPE_CHECKING:

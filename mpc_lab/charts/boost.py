@@ -12,8 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import intervals, level_of
+from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.text import entry, number, quoted, with_interval
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import curve_frame, find_cell, level_of, threshold_range
+from mpc_lab.charts.theme import chart, curve_frame, find_cell, level_of, threshold_range
 from mpc_lab.errors import MpcError
 from mpc_lab.text import quoted, with_interval
 from mpc_lab.vocabulary import MATCHED, MODES

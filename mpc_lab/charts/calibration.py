@@ -10,8 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import intervals, level_of
+from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.errors import MpcError, check_flag
 from mpc_lab.results.base import check_label, need_rows, rule_scores, settings
 from mpc_lab.results.questions.compare import calibration as curves

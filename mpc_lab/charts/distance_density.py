@@ -10,8 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import CHARTS, chart
-from mpc_lab.charts.theme import find_cell, of_rule
+from mpc_lab.charts.theme import CHARTS, chart, find_cell, of_rule
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import percent, quoted
 

@@ -9,8 +9,7 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import curve_frame, find_cell, level_of, of_rule, threshold_range
+from mpc_lab.charts.theme import chart, curve_frame, find_cell, level_of, of_rule, threshold_range
 from mpc_lab.errors import check_flag
 from mpc_lab.results.base import settings
 from mpc_lab.results.summary import Cell, interval_word

@@ -9,8 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import intervals
+from mpc_lab.charts.theme import chart, intervals
 from mpc_lab.errors import MpcError
 from mpc_lab.text import percent
 

@@ -9,8 +9,7 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import level_of
+from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.errors import check_count, check_flag
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import (

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import of_rule
+from mpc_lab.charts.theme import chart, of_rule
 from mpc_lab.errors import check_count
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.text import between, labels

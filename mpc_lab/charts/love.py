@@ -12,8 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import find_cell, intervals, level_of, of_rule
+from mpc_lab.charts.theme import chart, find_cell, intervals, level_of, of_rule
 from mpc_lab.text import entry, labels, listing, plural, quoted
 
 if TYPE_CHECKING:

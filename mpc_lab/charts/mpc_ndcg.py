@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import intervals, level_of
+from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.results.base import check_label
 from mpc_lab.text import labels, plural, quoted
 

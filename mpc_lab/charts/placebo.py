@@ -11,8 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import find_cell
+from mpc_lab.charts.theme import chart, find_cell
 from mpc_lab.errors import check_count
 from mpc_lab.text import entry, percent, plural, quoted
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import curve_frame, find_cell, of_rule
+from mpc_lab.charts.theme import chart, curve_frame, find_cell, of_rule
 from mpc_lab.errors import check_number
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.summary import Cell

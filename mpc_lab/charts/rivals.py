@@ -11,8 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import level_of
+from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.results.base import check_label
 from mpc_lab.text import NOTHING, number, plain, quoted, with_interval
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.export import chart
-from mpc_lab.charts.theme import find_cell, intervals, level_of
+from mpc_lab.charts.theme import chart, find_cell, intervals, level_of
 from mpc_lab.results.base import settings
 from mpc_lab.results.questions.tie import Tie
 from mpc_lab.results.questions.tie import tie as both_sides

@@ -355,7 +355,7 @@ def _static(inside: str) -> str:
 
 
 def _image(chart: AnyChart) -> str:
-    from mpc_lab.charts.export import svg
+    from mpc_lab.charts.theme import svg
 
     said = escape(chart.description)
     inside = base64.b64encode(svg(chart).encode()).decode()

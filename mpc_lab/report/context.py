@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import charts
-from mpc_lab.charts.export import specification, svg_of
+from mpc_lab.charts.theme import specification, svg_of
 from mpc_lab.errors import MpcError
 from mpc_lab.html import escape, json_in_page, paragraphs
 from mpc_lab.results.base import settings

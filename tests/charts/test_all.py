@@ -10,8 +10,7 @@ import pytest
 from helpers.drawn import CHARTS, fields, spec, title, walk
 from helpers.hostile import HOSTILE
 from mpc_lab import charts
-from mpc_lab.charts.export import svg
-from mpc_lab.charts.theme import GREY
+from mpc_lab.charts.theme import GREY, svg
 
 ALL = pytest.mark.parametrize("name", CHARTS)
 

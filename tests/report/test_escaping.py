@@ -17,7 +17,7 @@ from rich.console import Console
 import mpc_lab as mpc
 from helpers.hostile import COLUMNS, CORPUS, log
 from mpc_lab import charts
-from mpc_lab.charts.export import svg
+from mpc_lab.charts.theme import svg
 from mpc_lab.cli.audit import headline_table, to_csv
 
 PACKAGE = Path(mpc.__file__).parent

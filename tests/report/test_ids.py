@@ -12,7 +12,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.drawn import CHARTS
-from mpc_lab.charts.export import specification, svg
+from mpc_lab.charts.theme import specification, svg
 from mpc_lab.cli import main
 from mpc_lab.cli.audit import to_csv
 from mpc_lab.report import schema

@@ -7,7 +7,7 @@ import pytest
 from mpc_lab.results import Audit
 from mpc_lab.results.questions import Questions
 from mpc_lab.results.questions.boosts import BoostQuestions
-from mpc_lab.results.questions.placing import PlaceQuestions
+from mpc_lab.results.questions.examination import PlaceQuestions
 
 NUMBERS = {
     "attrs",

@@ -24,7 +24,7 @@ from mpc_lab.results.questions import sequence as _sequence
 from mpc_lab.results.questions import slices as _slices
 from mpc_lab.results.questions.boosts import BoostQuestions
 from mpc_lab.results.questions.certificate import Certificate
-from mpc_lab.results.questions.placing import PlaceQuestions
+from mpc_lab.results.questions.examination import PlaceQuestions
 
 
 class Questions(BoostQuestions, PlaceQuestions):
