@@ -168,13 +168,13 @@ def test_a_gap_on_a_larger_scale_of_scores_is_found_in_units_of_each_query():
 
 @pytest.mark.parametrize("design", estimands.DESIGNS)
 def test_queries_and_root_cover_where_lists_are_of_unequal_length(design):
-    held = np.array([estimands.covered(design, 9000 + seed) for seed in range(50)]).mean(axis=0)
+    held = np.mean([estimands.covered(design, 9000 + seed) for seed in range(50)], axis=0)
     for rate in held[1:]:
         assert rate >= 0.95 - four_errors(0.95, 50)
 
 
 def test_a_sample_with_weights_covers_the_whole_log():
-    held = np.array([estimands.sampled(9000 + k) for k in range(50)]).mean(axis=0)
+    held = np.mean([estimands.sampled(9000 + k) for k in range(50)], axis=0)
     for rate in held[:3]:
         assert rate >= 0.95 - four_errors(0.95, 50)
 

@@ -2,6 +2,7 @@
 
     python tests/benchmarks/places.py --repetitions 1000 --keep places.jsonl [--shard 1/4]
     python tests/benchmarks/places.py --keep places.jsonl --kept --store
+    python tests/benchmarks/places.py --only honest --named cascade --lists 16000
 
 Lists of items worth r are shown in the order of their scores. A click needs the item to be looked
 at: by k^-0.7 or 1/k at place k, by a cascade that ends with the first click, or always. The scores
@@ -251,11 +252,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_shards(parser)
     parser.add_argument("--only", nargs="*", default=list(STUDIES), choices=list(STUDIES))
+    parser.add_argument("--named", default="", help="only designs with these words in their row")
+    parser.add_argument("--lists", type=int, help="how many lists a log of the first table has")
     parser.add_argument("--store", action="store_true", help="write the tables into the docs")
     chosen = parser.parse_args()
     results = {}
+    if chosen.lists:
+        SIZES["headline"] = (chosen.lists, SIZES["headline"][1])
     for study, design in itertools.chain(*(STUDIES[name] for name in chosen.only)):
         key = "; ".join([study, *design.cells])
+        if chosen.named not in key:
+            continue
+        key += f"; {chosen.lists} lists" if chosen.lists else ""
         seen = run_shard(key, partial(CALLS[study], design), chosen)
         if len(seen):
             results[study, design] = np.array(seen, dtype=float)
