@@ -13,7 +13,7 @@ from mpc_lab.charts.theme import chart, of_rule
 from mpc_lab.errors import check_count
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.text import between, labels
-from mpc_lab.vocabulary import ITEM, VARIANCES, of_owner, public_variances
+from mpc_lab.vocabulary import ITEM, QUERY_CR3, VARIANCES, listed_variances, of_owner
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -53,14 +53,23 @@ def ladder(
 
 def _label(family: str, owner: str) -> str:
     """Return the name of a family in the legend; a union is one of queries and producers too."""
+    if family == QUERY_CR3:
+        return "by query with CR3"
     variance = VARIANCES[family]
     return variance.label if variance.owner else of_owner(variance.label, owner)
+
+
+def _look(family: str) -> tuple[str, str]:
+    """Return colour and shape of a rung; that of heavy queries has the colour of queries."""
+    if family == QUERY_CR3:
+        return VARIANCES["query"].colour, "triangle-right"
+    return VARIANCES[family].colour, VARIANCES[family].shape
 
 
 def _frame(audit: Audit, rule: str, mode: str, limit: int, owner: str) -> pd.DataFrame:
     cells = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
     errors = cells["std_error_by"].transpose("group", "variance")
-    families = [one for one in errors["variance"].values.tolist() if one in VARIANCES]
+    families = [one for one in errors["variance"].values.tolist() if one in listed_variances()]
     own = cells["std_error"].values
     order = np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable")[:limit]
     shown = labels(audit.groups[k] for k in order)
@@ -102,11 +111,11 @@ def _layers(frame: pd.DataFrame, owner: str) -> alt.LayerChart:
     base = alt.Chart(frame).encode(y=y)
     # A family that was not summed over has no rung, and no place in the legend.
     drawn = set(frame.loc[frame["std_error"].notna(), "family"])
-    known = {_label(name, owner): VARIANCES[name] for name in public_variances()}
-    known = {label: variance for label, variance in known.items() if label in drawn} or known
+    known = {_label(name, owner): _look(name) for name in listed_variances()}
+    known = {label: look for label, look in known.items() if label in drawn} or known
     names = list(known)
-    colours = alt.Scale(domain=names, range=[variance.colour for variance in known.values()])
-    shapes = alt.Scale(domain=names, range=[variance.shape for variance in known.values()])
+    colours = alt.Scale(domain=names, range=[look[0] for look in known.values()])
+    shapes = alt.Scale(domain=names, range=[look[1] for look in known.values()])
     legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
     title = "standard error of the gap (units of the outcome)"
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(

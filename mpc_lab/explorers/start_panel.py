@@ -169,7 +169,8 @@ class Start:
         self.state.observe(self._refresh_end, "leave_out")
         self.state.observe(self._show_modes, "pairing_modes")
         self.state.observe(
-            self._show_code_again, ("closeness", "contrast", "outcome_cap", "against")
+            self._show_code_again,
+            ("closeness", "contrast", "estimand", "outcome_cap", "against"),
         )
         self._refresh()
         return made

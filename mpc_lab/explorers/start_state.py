@@ -11,7 +11,7 @@ from mpc_lab.engines.running import progress_told_to
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet
-from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, SCORE
+from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, ESTIMANDS, PAIRS, SCORE
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import Frame, open_table
 from mpc_lab.ranking.names import GUESSED, guess_columns, guess_separator
@@ -44,7 +44,7 @@ class StartState(traitlets.HasTraits):
         Leave out rows with a missing value, text where a number belongs, or infinity.
     scoring_rules, pairing_modes : tuple of str
     tolerance, outcome_cap : float or None
-    closeness, contrast : str
+    closeness, contrast, estimand : str
     against : str or None
         As in :func:`mpc_lab.audit`. Modes that were not chosen are those of an audit that names
         none: with a position column symmetric and matched.
@@ -70,6 +70,7 @@ class StartState(traitlets.HasTraits):
     tolerance = traitlets.Float(None, allow_none=True)
     closeness = traitlets.Enum(CLOSENESS, SCORE)
     contrast = traitlets.Enum(CONTRASTS, DIFFERENCE)
+    estimand = traitlets.Enum(ESTIMANDS, PAIRS)
     outcome_cap = traitlets.Float(None, allow_none=True)
     against = traitlets.Unicode(None, allow_none=True)
     audit = traitlets.Any(None, read_only=True)
@@ -178,7 +179,7 @@ class StartState(traitlets.HasTraits):
         }
         usual = {"missing": "raise", "scoring_rules": ("baseline",)}
         usual["pairing_modes"] = self._usual_modes
-        for name in ("tolerance", "closeness", "contrast", "outcome_cap", "against"):
+        for name in ("tolerance", "closeness", "contrast", "estimand", "outcome_cap", "against"):
             options[name], usual[name] = getattr(self, name), self.traits()[name].default_value
         return {
             name: value

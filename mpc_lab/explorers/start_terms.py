@@ -13,8 +13,12 @@ from mpc_lab.pairing.terms import (
     CLOSENESS,
     CONTRASTS,
     DIFFERENCE,
+    ESTIMANDS,
+    PAIRS,
     PERCENTILE,
+    QUERIES,
     QUERY_SD,
+    ROOT,
     SCORE,
     SIGN,
 )
@@ -27,6 +31,11 @@ _CLOSENESS = {
     SCORE: "scores as they are",
     QUERY_SD: "in spreads of the query's scores",
     PERCENTILE: "in shares of the query's list",
+}
+_ESTIMANDS = {
+    PAIRS: "every pair the same",
+    QUERIES: "every query the same",
+    ROOT: "a query by the root of its pairs",
 }
 _CONTRASTS = {DIFFERENCE: "the difference of outcomes", SIGN: "which outcome is higher"}
 
@@ -46,14 +55,16 @@ def terms_fold(
     """
     box["closeness"] = dropdown("Closeness", _pairs(_CLOSENESS, CLOSENESS), state.closeness)
     box["contrast"] = dropdown("A pair counts", _pairs(_CONTRASTS, CONTRASTS), state.contrast)
+    box["estimand"] = dropdown("Counts", _pairs(_ESTIMANDS, ESTIMANDS), state.estimand)
     box["outcome_cap"] = text_field("Outcome cap", placeholder="none", continuous_update=False)
     box["against"] = text_field("Against", placeholder="all others", continuous_update=False)
     read = {"outcome_cap": _read_cap, "against": lambda text: text or None}
-    for name in ("closeness", "contrast", "outcome_cap", "against"):
+    for name in ("closeness", "contrast", "estimand", "outcome_cap", "against"):
         box[name].observe(_taken(state, name, read.get(name), guarded), "value")
     cells = (
         _cell(box["closeness"], "how near two scores are"),
         _cell(box["contrast"], "try the second for long tails"),
+        _cell(box["estimand"], "what the gap is a mean over"),
         _cell(box["outcome_cap"], "outcomes above it are set to it; optional"),
         _cell(box["against"], "pairs with members of this group only; optional"),
     )

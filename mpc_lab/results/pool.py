@@ -120,6 +120,8 @@ def pool(audits: Sequence[Audit]) -> Audit:
                 with_items(shares, tables, k, moments, edges) for k, moments in enumerate(summed)
             ]
     plan = _with_correction(plan, audits, summed, lost)
+    if plan.owner != ITEM and any(bool(audit.headline["n_items"].any()) for audit in audits):
+        lost.append("the number of items: sums by producer do not hold it, and it is given as 0")
     if any(moments.cells is not None for moments in summed):
         lost.append("the interval of symmetric pairs: inside cells of places it needs the rows")
     if plan.adjust == "romano_wolf":

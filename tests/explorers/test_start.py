@@ -674,8 +674,10 @@ def test_the_terms_of_a_comparison_are_folded_and_go_into_the_audit(frame):
     panel = opened(frame)
     assert panel.controls["more"].selected_index is None
     usual = panel.state.keywords()
-    assert not {"closeness", "contrast", "outcome_cap", "against"} & set(usual)
+    assert not {"closeness", "contrast", "estimand", "outcome_cap", "against"} & set(usual)
     panel.controls["closeness"].value = "query_sd"
+    panel.controls["estimand"].value = "root"
+    assert "estimand=&#x27;root&#x27;" in panel.controls["code"].value
     panel.controls["contrast"].value = "sign"
     panel.controls["outcome_cap"].value = "much"
     assert "The outcome cap must be a number such as 100" in panel.controls["error"].value
@@ -683,6 +685,7 @@ def test_the_terms_of_a_comparison_are_folded_and_go_into_the_audit(frame):
     group = opened(frame).run().groups[-1]
     panel.controls["against"].value = group
     given = {"closeness": "query_sd", "contrast": "sign", "outcome_cap": 0.9, "against": group}
+    given["estimand"] = "root"
     assert {name: panel.state.keywords()[name] for name in given} == given
     assert f"against={group!r}" in panel.controls["code"].value.replace("&#x27;", "'")
     panel.controls["run"].click()
