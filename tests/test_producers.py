@@ -579,6 +579,7 @@ def test_the_ladder_has_a_rung_for_producers():
         "by query",
         "by producer",
         "by query and producer",
+        "by query with CR3",
     ]
 
 
