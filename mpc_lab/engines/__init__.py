@@ -3,7 +3,7 @@
 Four protocols lie between rows and sums. An engine fulfils them; whoever sums knows no engine::
 
     path, frame or Ranking
-        │  opening.open_log             chooses the engine
+        │  memory.open_log              chooses the engine
         ▼
     OpenLog    columns and groups are known, rows are not yet walked
         │  .source(plan)                sorts the rows; what that takes is given back at the end

@@ -29,10 +29,18 @@ from mpc_lab.pairing.bookings import (
 )
 from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupLog, Room, make_room
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
-from mpc_lab.pairing.left_out import count_left_out, find_left_out
 from mpc_lab.pairing.log import Log, Tally
 from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable, UnitWeights
-from mpc_lab.pairing.places import FEWEST, N_CELLS, Combined, cell_of, combine_cells, too_many
+from mpc_lab.pairing.places import (
+    FEWEST,
+    N_CELLS,
+    Combined,
+    cell_of,
+    combine_cells,
+    count_left_out,
+    find_left_out,
+    too_many,
+)
 from mpc_lab.pairing.walk import Walk
 from mpc_lab.pairing.weighting import BY_PAIRS, Weights
 from mpc_lab.vocabulary import Floats, Ints, Masks

@@ -50,7 +50,6 @@ from mpc_lab.pairing.bookings import (
     weigh_unit,
 )
 from mpc_lab.pairing.kernels import ONE, Stop, contrast, inlined, kernel, lowest, stop_flag
-from mpc_lab.pairing.left_out import find_left_out
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import (
     ALL_PAIRS,
@@ -64,7 +63,7 @@ from mpc_lab.pairing.modes import (
 )
 from mpc_lab.pairing.moments import Moments, PairWeights, Quadratic, Sides, fold_rows
 from mpc_lab.pairing.moved import MovedLog, book_moved
-from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, too_many
+from mpc_lab.pairing.places import N_CELLS, N_PARTS, cell_of, combine_cells, find_left_out, too_many
 from mpc_lab.pairing.shares import (
     COUNT,
     N_SHARES,
