@@ -12,8 +12,8 @@ import pandas as pd
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, find_cell, intervals, level_of
 from mpc_lab.results.base import settings
-from mpc_lab.results.questions.tie import Tie
-from mpc_lab.results.questions.tie import tie as both_sides
+from mpc_lab.results.questions.limit import Tie
+from mpc_lab.results.questions.limit import tie as both_sides
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import entry, minus, quoted, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, SYMMETRIC, VERDICTS

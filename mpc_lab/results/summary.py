@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
 from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
 from mpc_lab.results.base import settings
-from mpc_lab.results.findable import findable, threshold_of, tried
+from mpc_lab.results.questions.power import findable, threshold_of, tried
 from mpc_lab.results.wording import declared, gap_in_words, outcome_word, terms_in_words
 from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
 from mpc_lab.vocabulary import (

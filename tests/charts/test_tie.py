@@ -8,7 +8,7 @@ import pytest
 import mpc_lab as mpc
 from helpers.drawn import marks, rows, subtitle, title
 from mpc_lab import charts
-from mpc_lab.results.questions.tie import tie
+from mpc_lab.results.questions.limit import tie
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import xarray as xr
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.base import is_rank_only
-from mpc_lab.results.findable import gap_that_matters
-from mpc_lab.results.questions.tie import sides_by_place
+from mpc_lab.results.questions.limit import sides_by_place
+from mpc_lab.results.questions.power import gap_that_matters
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quoted, with_ends
 
