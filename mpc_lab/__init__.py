@@ -26,6 +26,7 @@ _HOME = {
     "audit": "mpc_lab.run",
     "load": "mpc_lab.results",
     "pool": "mpc_lab.results.pool",
+    "preflight": "mpc_lab.results.preflight",
 }
 _ROOMS = ("charts", "datasets", "explorers", "rankers")
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit as Audit
     from mpc_lab.results import load as load
     from mpc_lab.results.pool import pool as pool
+    from mpc_lab.results.preflight import preflight as preflight
     from mpc_lab.run import audit as audit
     from mpc_lab.scoring import Boosted as Boosted
     from mpc_lab.scoring import Column as Column

@@ -99,8 +99,10 @@ def _run(options: argparse.Namespace) -> int:
     answer, sentence = _gate(result, given, planned) if given.get("gate") else (0, "")
     _write(result, given, planned)
     to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
+    if given.get("preflight"):
+        _show_checks(result, error=to_stdout)
     if not given.get("quiet"):
-        show(result, error=to_stdout)
+        show(result, error=to_stdout, checked=bool(given.get("preflight")))
     if sentence:
         print(plain(as_typed(sentence)), file=sys.stderr if to_stdout else sys.stdout)
     return answer
@@ -365,7 +367,15 @@ _HEADS = {"scoring_rule": "rule", "pairing_mode": "pairs of"}
 _OBEYED = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
-def show(result: Audit, *, error: bool = False) -> None:
+def _show_checks(result: Audit, *, error: bool) -> None:
+    """Print what every check of the preflight says."""
+    from mpc_lab.results.preflight import every_line
+
+    lines = "\n".join([*every_line(result.checked), ""])
+    print(plain(lines, lines=True), file=sys.stderr if error else sys.stdout)
+
+
+def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
     """Print an audit.
 
     Parameters
@@ -373,6 +383,8 @@ def show(result: Audit, *, error: bool = False) -> None:
     result : Audit
     error : bool
         To standard error, where standard output is for something else.
+    checked : bool
+        Whether the preflight was printed, so that the summary need not repeat it.
     """
     from rich.console import Console
 
@@ -381,7 +393,9 @@ def show(result: Audit, *, error: bool = False) -> None:
             raise BrokenPipeError
 
     stream = sys.stderr if error else sys.stdout
-    print(plain(result.summary(), lines=True), file=stream)
+    said = {one.line for one in result.checked} if checked else set()
+    lines = [line for line in result.summary().splitlines() if line not in said]
+    print(plain("\n".join(lines), lines=True), file=stream)
     print(file=stream)
     frame = result.to_frame()
     PipedConsole(highlight=False, file=stream).print(headline_table(frame.head(_ROWS)))

@@ -275,6 +275,7 @@ OPTIONS = (
     Option("json", "path", OUTPUT, "write the numbers as JSON; - for standard output", "OUT.json"),
     Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),
     Option("card", "path", OUTPUT, "write a model-card section in Markdown; - prints it", "OUT.md"),
+    Option("preflight", "flag", OUTPUT, "print every check of the log, also those that are ok"),
     Option("quiet", "flag", OUTPUT, "print no summary and no table"),
     Option("progress", "flag", OUTPUT, "show a progress bar (in a terminal)"),
     Option(

@@ -21,6 +21,7 @@ from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.place import PlaceExplorer
 from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.results.summary import reading
+from mpc_lab.results.view import preflight_view
 from mpc_lab.text import minus
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class AuditExplorer(Explorer):
         if len(found) > _SENTENCES:
             words.append("More findings are in the first tab.")
         finding = Note("\n".join(map(minus, words)), kind="finding")
-        return finding, self._share({})
+        strip = widgets.HTML(preflight_view(self.audit))
+        return strip, finding, self._share({})
 
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the tabs."""

@@ -6,7 +6,7 @@ all of them; DuckDB, which sees no arrays, takes the sentences.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from mpc_lab.ranking.columns import (
     read_groups,
     take_rows,
 )
+from mpc_lab.ranking.dropped import LeftOut, find_left_out
 from mpc_lab.ranking.examination import Curve
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
@@ -290,6 +291,7 @@ class ReadRows:
     time: Ints | None
     weight: Floats | None
     membership: Membership
+    left_out: Callable[[], LeftOut] | None
 
 
 def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
@@ -299,7 +301,9 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     floats = _read_numbers(table, columns)
     keep = _complete_rows(table, columns, floats, drop=drop)
     dropped = len(table) - len(keep)
+    left_out = None
     if dropped:
+        left_out = partial(find_left_out, table, columns, keep)
         table = take_rows(table, keep)
         floats = {role: values[keep] for role, values in floats.items()}
     for role in LARGEST.keys() & floats.keys():
@@ -329,6 +333,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         time=_read_times(table, columns),
         weight=_read_weights(columns, floats, ids["query"], keep),
         membership=read_groups(table, columns.group, columns.group_sep),
+        left_out=left_out,
     )
 
 

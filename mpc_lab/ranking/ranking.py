@@ -21,6 +21,7 @@ from mpc_lab.ranking.columns import (
     pandas_frame,
     take_rows,
 )
+from mpc_lab.ranking.dropped import LeftOut
 from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.spread import standard_deviation
 from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks, Objects
@@ -216,6 +217,7 @@ class Ranking:
         self.score, self.outcome, self.position = rows.score, rows.outcome, rows.position
         self.time, self.weight = rows.time, rows.weight
         self.groups, self.masks = rows.membership.groups, rows.membership.masks
+        self._left_out = rows.left_out
         self._files: Files | None = None
         self._stamp: list[dict[str, Any]] = []
         self._kept = rows.kept
@@ -323,6 +325,19 @@ class Ranking:
             return np.array(self._files.column(str(name)).to_numpy())[self._kept]
         return np.array(get_column(self._table, name).to_numpy())
 
+    def left_out(self) -> LeftOut | None:
+        """Return what ``missing="drop"`` left out, with its groups; None where nothing was."""
+        return None if self._left_out is None else self._left_out()
+
+    @property
+    def table_columns(self) -> list[Hashable]:
+        """The names of the columns that were read, in the order of the table."""
+        return list(self._table.columns)
+
+    def head(self, name: Hashable, rows: int = 2000) -> NDArray[Any]:
+        """Return the first rows of a column that was read."""
+        return np.array(get_column(self._table, name)[:rows].to_numpy())
+
     def query_labels(self, codes: ArrayLike) -> Objects:
         """Return the ids of queries as they came; a tuple each where query has several columns."""
         return self._query_labels[np.asarray(codes, dtype=np.int64)]
@@ -362,6 +377,7 @@ class Ranking:
         part._kept = self._kept[rows]
         part._fingerprint = None
         part._score_std = None
+        part._left_out = None
         part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
         part.item_code, part._item_labels = _renumber(self.item_code, self._item_labels, rows)
         part.producer_code, part._producer_labels = _renumber(

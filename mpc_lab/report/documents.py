@@ -16,6 +16,7 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import settings
 from mpc_lab.results.gate import decide, state
+from mpc_lab.results.preflight.look import as_rows
 from mpc_lab.results.recipe import Recipe, describe_data, options_of, recipe, versions
 from mpc_lab.results.summary import Cell, interval_word, reading, slices
 from mpc_lab.text import guarded, is_few, minus, name, percent, plain, with_ends
@@ -57,7 +58,7 @@ def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None =
         "the same or just above. The gap is the mean difference of their outcomes: above 0, items "
         "of the group had higher outcomes than the items ranked just above them.",
         "",
-        *_bullets([*found.findings, *([gate] if gate else [])]),
+        *_bullets([*found.preflight, *found.findings, *([gate] if gate else [])]),
         "",
         _rows(heads, [_row(cell) for cell in shown]),
         "",
@@ -131,7 +132,7 @@ def _data(audit: Audit) -> list[str]:
 
 # ---- JSON
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _DIMS = ("group", "scoring_rule", "pairing_mode")
 
 
@@ -156,6 +157,7 @@ def to_json(
             "compared": words.compared,
             "cautions": words.cautions,
         },
+        "preflight": as_rows([one.to_leave() for one in audit.checked]),
         "gate": _gate(audit, planned, gate_rule),
         "settings": options_of(audit),
         "data": describe_data(audit),

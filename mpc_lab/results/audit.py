@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import xarray as xr
 
 from mpc_lab.errors import check_flag
 from mpc_lab.results import gate as _gate
+from mpc_lab.results import preflight as _preflight
 from mpc_lab.results import recipe as _recipe
 from mpc_lab.results import storage as _storage
 from mpc_lab.results import summary as _summary
@@ -79,12 +81,28 @@ class Audit(Questions):
         attrs = dict(self.attrs)
         if self.ranking is not None:
             attrs["fingerprint"] = self.ranking.fingerprint()
+            attrs[_preflight.SAVED] = _preflight.to_json(self.checked)
         parts = {"/": xr.Dataset(attrs=attrs), "headline": self.headline, "curve": self.curve}
         if self.ranking is not None or "objective" in self._saved:
             parts["objective"] = self.objective
         if self.moments is not None:
             parts["moments"] = self.moments
         return xr.DataTree.from_dict(parts)
+
+    @cached_property
+    def preflight(self) -> pd.DataFrame:
+        """What would make the findings say something else, one row a check.
+
+        Columns ``check``, ``state`` (``"ok"``, ``"caution"`` or ``"stop"``), ``sentence`` and
+        ``remedy``, a call to paste or a sentence. What is not ok is printed above the findings.
+        Of a log that stays in files or on a cluster the checks that need rows are left out.
+        """
+        return _preflight.to_frame(self.checked)
+
+    @cached_property
+    def checked(self) -> list[_preflight.Finding]:
+        """What the checks of the preflight say; ``preflight`` has it as a frame."""
+        return _preflight.find(self)
 
     def curve_of(
         self, group: str, scoring_rule: str = "baseline", pairing_mode: str = "matched"

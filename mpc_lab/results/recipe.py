@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from mpc_lab.ranking.examination import PlaceTable, from_json
 from mpc_lab.results.base import settings
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.scoring import SCORING_RULES
+from mpc_lab.vocabulary import default_modes
 
 _MOVED = re.compile(r"(boosted|demoted)\((.+)\)")
 _FLAGS = {"scoring_rules": "rules", "pairing_modes": "modes"}
@@ -209,21 +210,30 @@ def _call(
     options: dict[str, Any],
     files: tuple[dict[str, Any], ...],
 ) -> str:
-    written = {name: ascii(value) for name, value in given.items()}
-    made = ", ".join(_rule_call(*rule) for rule in rules.values())
-    written["scoring_rules"] = f"[{made}]"
-    if isinstance(given.get("examined"), dict):
-        written["examined"] = _examined_call(given["examined"])
-    if "threshold" in given:
-        written["threshold"] = _threshold_call(str(given["threshold"]))
-    if isinstance(options.get("primary"), dict):
-        rule, mode, threshold = _primary(options)
-        parts = (_rule_call(*rules[rule]), ascii(mode), _threshold_call(threshold))
-        written["primary"] = f"({', '.join(parts)})"
+    written = _literals(given, rules, options)
     paths = [str(one["path"]) for one in files]
     log = ascii(paths[0] if len(paths) == 1 else paths) if paths else "frame"
     lines = [log, *(f"{name}={value}" for name, value in written.items())]
     return "audit = mpc.audit(\n" + "".join(f"    {line},\n" for line in lines) + ")"
+
+
+def _literals(
+    given: dict[str, Any], rules: dict[str, tuple[str, Any]], options: dict[str, Any]
+) -> dict[str, str]:
+    """Return every keyword as Python."""
+    written = {n: v if isinstance(v, Source) else ascii(v) for n, v in given.items()}
+    if given.get("scoring_rules") == options.get("scoring_rules"):
+        made = ", ".join(_rule_call(*rule) for rule in rules.values())
+        written["scoring_rules"] = f"[{made}]"
+    if isinstance(given.get("examined"), dict):
+        written["examined"] = _examined_call(given["examined"])
+    if "threshold" in given and not isinstance(given["threshold"], Source):
+        written["threshold"] = _threshold_call(str(given["threshold"]))
+    if isinstance(given.get("primary"), dict):
+        rule, mode, threshold = _primary(options)
+        parts = (_rule_call(*rules[rule]), ascii(mode), _threshold_call(threshold))
+        written["primary"] = f"({', '.join(parts)})"
+    return written
 
 
 def _examined_call(kept: dict[str, Any]) -> str:
@@ -259,6 +269,58 @@ def _pooled(audit: AuditBase) -> tuple[str, list[str]]:
     prints = [str(one) or "unknown" for one in _parsed(audit, "pooled") or []]
     need = f"audits must be the {len(prints):,} audits that were pooled"
     return "audit = mpc.pool(audits)", [f"{need}, of rows with SHA-256 {', '.join(prints)}."]
+
+
+class Source(str):
+    """Python that stands in a call as it is."""
+
+
+# What mpc.audit takes where nothing is said; a call that is shown to a person leaves these out.
+DEFAULTS: dict[str, Any] = {
+    "scoring_rules": ["baseline"],
+    "threshold": "Quantile(p=0.01)",
+    "level": 0.95,
+    "adjust": "holm",
+    "bootstrap": 0,
+    "seed": 0,
+    "pairs_cap": 10,
+    "closeness": "score",
+    "contrast": "difference",
+    "estimand": "pairs",
+    "correction": "cr3",
+    "ascending": False,
+}
+
+
+def changed_call(audit: AuditBase, changes: Mapping[str, Any], rows: str = "frame") -> str:
+    """Return the call of an audit with some keywords changed, without those at their default.
+
+    Parameters
+    ----------
+    audit : Audit
+    changes : mapping
+        Values by keyword; None leaves a keyword out, and a `Source` is written as it is.
+    rows : str
+        Python for the rows of a frame; files are named instead where all rows are taken.
+    """
+    options, source = options_of(audit), _kept(audit, "source")
+    files = tuple(one for one in source.get("files", []) if isinstance(one, dict))
+    rules = _rules(audit, options)
+    given = _given(audit, options, source, describe_data(audit))
+    has_places = given.get("position") is not None
+    usual = {
+        **DEFAULTS,
+        "cluster": "union" if given.get("item") is not None else "query",
+        "pairing_modes": list(default_modes(has_places)),
+    }
+    given = {name: v for name, v in given.items() if name not in usual or usual[name] != v}
+    given = {**given, **changes}
+    written = _literals({n: v for n, v in given.items() if v is not None}, rules, options)
+    if not files or rows != "frame":
+        log = rows
+    else:
+        log = ascii([str(one["path"]) for one in files] if len(files) > 1 else files[0]["path"])
+    return f"audit = mpc.audit({', '.join([log, *(f'{n}={v}' for n, v in written.items())])})"
 
 
 # ---- the command line

@@ -196,6 +196,7 @@ def _in_reading_order(cells: list[Cell]) -> Iterator[Cell]:
 class Reading:
     """The sentences of a summary by what they are about."""
 
+    preflight: list[str]
     findings: list[str]
     others: list[str]
     compared: list[str]
@@ -206,7 +207,14 @@ class Reading:
 def summary(audit: Audit) -> str:
     """Return the reading of an audit, one sentence a line."""
     found = reading(audit)
-    parts = (found.findings, found.others, found.compared, found.more, found.cautions)
+    parts = (
+        found.preflight,
+        found.findings,
+        found.others,
+        found.compared,
+        found.more,
+        found.cautions,
+    )
     return "\n".join(line for part in parts for line in part)
 
 
@@ -221,7 +229,9 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
     """
     parts, options = slices(audit), settings(audit)
     first = parts[0]
+    poor = [one for one in audit.checked if one.state != "ok"]
     return Reading(
+        preflight=[one.to_leave().line if leaves else one.line for one in poor],
         findings=list(_findings(first, options)),
         others=[*_others(first, options), *findable(audit, first, options)],
         compared=[

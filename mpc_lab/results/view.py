@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab.html import Head, definitions, escape, folded, label, paragraphs, table
 from mpc_lab.results.base import settings
+from mpc_lab.results.preflight.look import MARKS, OK, Finding
 from mpc_lab.results.summary import (
     Cell,
     Slice,
@@ -24,7 +25,7 @@ from mpc_lab.results.summary import (
     slices,
     why_not,
 )
-from mpc_lab.text import decimals, entry, name, percent, plain, with_ends
+from mpc_lab.text import decimals, entry, minus, name, percent, plain, with_ends
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
 
 if TYPE_CHECKING:
@@ -54,6 +55,21 @@ _STYLE = """
   width: max-content; max-width: 16em; font-weight: 600; }
 .mpc-audit .mpc-reason { display: block; opacity: .75; font-size: .9em; white-space: normal;
   max-width: 18em; }
+.mpc-audit .mpc-preflight { font-size: .93em; opacity: .9; }
+.mpc-audit .mpc-mark { font-weight: 700; cursor: help; padding: 0 .12em; }
+.mpc-audit .mpc-mark.mpc-ok { opacity: .55; }
+.mpc-audit .mpc-caution { color: #b45309; }
+.mpc-audit .mpc-stop { color: #b91c1c; }
+.mpc-audit .mpc-poor { margin: 0 0 .8em; padding-left: 1.1em; font-size: .93em; }
+.mpc-audit .mpc-poor li { margin: .15em 0; overflow-wrap: anywhere; }
+.mpc-audit .mpc-poor code { font-size: .92em; background: rgba(128, 128, 128, .14);
+  color: inherit; padding: .1em .35em; border-radius: 3px; user-select: all; }
+@media (prefers-color-scheme: dark) {
+  .mpc-audit .mpc-caution { color: #fbbf24; } .mpc-audit .mpc-stop { color: #f87171; } }
+[data-jp-theme-light="true"] .mpc-audit .mpc-caution { color: #b45309; }
+[data-jp-theme-light="true"] .mpc-audit .mpc-stop { color: #b91c1c; }
+[data-jp-theme-light="false"] .mpc-audit .mpc-caution { color: #fbbf24; }
+[data-jp-theme-light="false"] .mpc-audit .mpc-stop { color: #f87171; }
 .mpc-audit svg { display: block; overflow: visible; max-width: none; }
 .mpc-audit details { margin: .3em 0; }
 .mpc-audit summary { cursor: pointer; }
@@ -75,6 +91,7 @@ def html_view(audit: Audit) -> str:
         found.append("More findings are in the table.")
     pieces = [
         f"<style>{_STYLE}</style>",
+        _strip(audit.checked),
         paragraphs(found, "mpc-finding"),
         _table(parts[0], options, _ROWS),
         paragraphs([*words.others, *words.cautions], "mpc-note"),
@@ -85,6 +102,40 @@ def html_view(audit: Audit) -> str:
         "</details>",
     ]
     return f'<div class="mpc-audit">{"".join(pieces)}</div>'
+
+
+def preflight_view(audit: Audit) -> str:
+    """Return the line of marks of the preflight alone, as a piece of HTML."""
+    return f'<div class="mpc-audit"><style>{_STYLE}</style>{_strip(audit.checked)}</div>'
+
+
+def _strip(checked: Iterable[Finding]) -> str:
+    """Return a mark for each check in one line, and below it what is not ok, with its remedy."""
+    checked = list(checked)
+    if not checked:
+        return ""
+    marks = " ".join(
+        f'<span class="mpc-mark mpc-{one.state}" title="{escape(one.line)}" '
+        f'aria-label="{escape(f"{one.check}: {one.state}")}" role="img">{MARKS[one.state]}</span>'
+        for one in checked
+    )
+    poor = [one for one in checked if one.state != OK]
+    said = f"{len(poor)} of {len(checked)} checks to note" if poor else "all checks are ok"
+    lines = "".join(
+        f'<li><b class="mpc-{one.state}">{MARKS[one.state]} {escape(one.check)}</b> '
+        f"{minus(escape(one.sentence))}{_remedy(one)}</li>"
+        for one in poor
+    )
+    listed = f'<ul class="mpc-poor">{lines}</ul>' if poor else ""
+    head = f'<p class="mpc-preflight">Preflight {marks} <span>{said}</span></p>'
+    return f"{head}{listed}"
+
+
+def _remedy(finding: Finding) -> str:
+    if not finding.remedy:
+        return ""
+    kind = "code" if "mpc." in finding.remedy else "span"
+    return f"<br><{kind}>{escape(finding.remedy)}</{kind}>"
 
 
 def _folded(part: Slice, options: dict[str, Any]) -> str:

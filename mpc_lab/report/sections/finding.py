@@ -25,6 +25,7 @@ def finding(context: Context) -> str:
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
     findings = [line.replace(*elsewhere) for line in found.findings]
     pieces = [
+        paragraphs(found.preflight, "warn"),
         paragraphs(findings[:_LEAD], "lead"),
         paragraphs(findings[_LEAD:]),
         paragraphs([context.gate], "lead"),

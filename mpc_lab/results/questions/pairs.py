@@ -96,6 +96,13 @@ def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: floa
     return fit_sides(listed["d"], direction, query, weight)
 
 
+def list_cell(audit: AuditBase, group: str, rule: str, mode: str) -> dict[str, NDArray[Any]]:
+    """Return the pairs of a cell of the headline as arrays; see `list_pairs`."""
+    ranking = need_rows(audit, "pairs")
+    scores = rule_scores(audit, group, rule, mode)
+    return _list(audit, ranking, scores, group, rule, mode, None, None)
+
+
 def _list(
     audit: AuditBase,
     ranking: Ranking,

@@ -1,0 +1,145 @@
+"""A look at a log before its findings are read: what would make them say something else.
+
+A check is a function in ``rows`` (never looks at outcomes) or ``outcomes`` (asks an audit), and a
+line in one of the two lists here. It returns a state, a sentence with its numbers, and a remedy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mpc_lab.errors import MpcError
+from mpc_lab.results.preflight import outcomes, rows
+from mpc_lab.results.preflight.look import CAUTION, MARKS, OK, STOP, Finding, Look, as_rows
+from mpc_lab.results.summary import slices
+from mpc_lab.text import plural
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+    from mpc_lab.results.audit import Audit
+
+Check = Callable[[Look], Finding | None]
+
+ROW_CHECKS: tuple[Check, ...] = (
+    rows.check_labels,
+    rows.check_dropped,
+    rows.check_repeated_lists,
+    rows.check_cut_lists,
+    rows.check_item,
+    rows.check_producers,
+    rows.check_spread,
+    rows.check_coarse_scores,
+    rows.check_places,
+)
+# These need no rows: they are asked of files that are walked and of clusters too.
+SUM_CHECKS: tuple[Check, ...] = (outcomes.check_largest_query, outcomes.check_tails)
+OUTCOME_CHECKS: tuple[Check, ...] = (
+    outcomes.check_direction,
+    outcomes.check_young_outcomes,
+    outcomes.check_place_effect,
+    *SUM_CHECKS,
+    outcomes.check_largest_item,
+    outcomes.check_enough_pairs,
+    outcomes.check_threshold,
+    outcomes.check_complements,
+)
+COLUMNS = ["check", "state", "sentence", "remedy"]
+_WORST_FIRST = (STOP, CAUTION, OK)
+SAVED = "preflight"
+
+
+def preflight(ranking: Ranking) -> pd.DataFrame:
+    """Look at a log before it is audited, without looking at its outcomes.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a check, those that need attention first: ``check``; ``state``, one of ``"ok"``,
+        ``"caution"``, ``"stop"``; ``sentence``, what was seen; ``remedy``, a call to paste or a
+        sentence.
+
+    Examples
+    --------
+    >>> import mpc_lab as mpc
+    >>> found = mpc.preflight(mpc.datasets.synthetic(queries=200))
+    >>> found["state"].unique().tolist()
+    ['ok']
+    """
+    from mpc_lab.ranking import Ranking
+
+    if not isinstance(ranking, Ranking):
+        raise MpcError(
+            f"mpc.preflight must have a Ranking; got {type(ranking).__name__}. Make one with "
+            "mpc.Ranking(frame, query=..., score=..., outcome=..., group=...)."
+        )
+    return _frame(_ask(Look(ranking), ROW_CHECKS))
+
+
+def find(audit: Audit) -> list[Finding]:
+    """Return what all checks that can be asked of an audit say, those that matter first."""
+    if audit.ranking is None and SAVED in audit.attrs:
+        return list(_loaded(audit.attrs[SAVED]))
+    if not slices(audit)[0].cells:
+        return []
+    look = Look(audit.ranking, audit)
+    checks = SUM_CHECKS if audit.ranking is None else (*ROW_CHECKS, *OUTCOME_CHECKS)
+    return _ask(look, checks)
+
+
+def to_frame(findings: list[Finding]) -> pd.DataFrame:
+    """Return findings as the frame that people see."""
+    return _frame(findings)
+
+
+def _ask(look: Look, checks: Iterable[Check]) -> list[Finding]:
+    found = [finding for check in checks if (finding := check(look)) is not None]
+    return sorted(found, key=lambda one: _WORST_FIRST.index(one.state))
+
+
+def _frame(findings: list[Finding]) -> pd.DataFrame:
+    return pd.DataFrame(as_rows(findings), columns=COLUMNS, dtype=object)
+
+
+# ---- in words
+
+
+def every_line(findings: list[Finding]) -> Iterator[str]:
+    """Yield all that the checks say; one line where all is well."""
+    poor = [one for one in findings if one.state != OK]
+    if not poor:
+        yield f"Preflight: {plural(len(findings), 'check')}, nothing to note."
+        return
+    yield f"Preflight: {len(poor):,} of {plural(len(findings), 'check')} to note."
+    for one in findings:
+        yield f"  {MARKS[one.state]} {one.line}"
+
+
+# ---- in files
+
+
+def to_json(findings: Iterable[Finding]) -> str:
+    """Return findings as they may be written to a file."""
+    return json.dumps(as_rows([one.to_leave() for one in findings]))
+
+
+def _loaded(text: Any) -> Iterator[Finding]:
+    """Yield the findings of a file, which somebody else may have written."""
+    try:
+        records = json.loads(str(text))
+        for record in records if isinstance(records, list) else []:
+            values = {name: str(record[name]) for name in COLUMNS}
+            if values["state"] in _WORST_FIRST:
+                yield Finding(**values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise MpcError(
+            "The preflight of a saved audit must be a list of checks; got something else. Save the "
+            "audit again."
+        ) from error

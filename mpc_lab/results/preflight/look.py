@@ -1,0 +1,222 @@
+"""What the checks of a preflight look at, what they return, and the calls they suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpc_lab.results.base import settings
+from mpc_lab.results.recipe import changed_call
+from mpc_lab.results.summary import Slice, slices
+from mpc_lab.text import noun, plain
+from mpc_lab.vocabulary import Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+    from mpc_lab.results.audit import Audit
+
+OK, CAUTION, STOP = "ok", "caution", "stop"
+MARKS = {OK: "✓", CAUTION: "!", STOP: "✗"}
+# Whole queries of about so many rows are enough for shares and correlations.
+SAMPLED_ROWS = 50_000
+_GOLDEN, _LOW_BITS = np.uint64(2_654_435_761), np.uint64(2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check says.
+
+    Attributes
+    ----------
+    check : str
+        What was looked at.
+    state : {"ok", "caution", "stop"}
+    sentence : str
+        With the numbers; on the screen a query has its id.
+    remedy : str
+        A call to paste, or a sentence where no call helps; empty where all is well.
+    leaves : str
+        The sentence for files, in which queries are numbered; empty where it is the same.
+    """
+
+    check: str
+    state: str
+    sentence: str
+    remedy: str = ""
+    leaves: str = ""
+
+    @property
+    def line(self) -> str:
+        """What it says in one line.
+
+        Examples
+        --------
+        >>> Finding("items", "caution", "No item column.", "mpc.audit(frame, item='i')").line
+        "Caution, items: No item column. Remedy: mpc.audit(frame, item='i')"
+        """
+        remedy = f" Remedy: {self.remedy}" if self.remedy else ""
+        return f"{self.state.capitalize()}, {self.check}: {self.sentence}{remedy}"
+
+    def to_leave(self) -> Finding:
+        """Return what may be written to a file."""
+        return Finding(self.check, self.state, self.leaves or self.sentence, self.remedy)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some whole queries, sorted by query and ascending score.
+
+    Attributes
+    ----------
+    rows : int64 array
+        Their rows in the ranking.
+    query : int64 array
+        The query of each, counted from 0 without holes.
+    sizes : int64 array
+        How many rows each query has.
+    """
+
+    rows: Ints
+    query: Ints
+    sizes: Ints
+
+
+class Look:
+    """A log, or an audit with or without its rows, as the checks see it.
+
+    Parameters
+    ----------
+    ranking : Ranking or None
+        None where the rows stay in files or on a cluster, or were not saved.
+    audit : Audit, optional
+        Absent where outcomes must not be looked at.
+    """
+
+    def __init__(self, ranking: Ranking | None, audit: Audit | None = None) -> None:
+        self.ranking = ranking
+        self.audit = audit
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The settings of the audit."""
+        return {} if self.audit is None else settings(self.audit)
+
+    @cached_property
+    def part(self) -> Slice:
+        """The rule and the mode that the audit is about."""
+        if self.audit is None:
+            raise TypeError("only an audit has findings")
+        return slices(self.audit)[0]
+
+    def of_cells(self, name: str) -> dict[str, float]:
+        """Return a variable of the headline by group, of what the audit is about."""
+        if self.audit is None or name not in self.audit.headline:
+            return {}
+        at = self.audit.headline.sel(scoring_rule=self.part.rule, pairing_mode=self.part.mode)
+        return dict(zip(self.audit.groups, at[name].values.tolist(), strict=True))
+
+    def again(self, rows: str = "frame", **changes: Any) -> str:
+        """Return the call that makes the audit, or the ranking, with some keywords changed.
+
+        Parameters
+        ----------
+        rows : str
+            Python for the rows to take.
+        **changes
+            Values by keyword; a ``Source`` is written as it is.
+        """
+        if self.audit is not None:
+            return changed_call(self.audit, changes, rows)
+        if self.ranking is None:
+            raise TypeError("a preflight needs a log or an audit")
+        given = {**self.ranking.columns.given(), **changes}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.ranking.dropped:
+            given["missing"] = "drop"
+        written = [f"{name}={_literal(value)}" for name, value in given.items()]
+        return f"ranking = mpc.Ranking({', '.join([rows, *written])})"
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Whole queries, evenly spread over the log."""
+        ranking = self.need_rows()
+        # Scattered, not every k-th: what alternates in a log would be on one side.
+        scattered = (np.arange(ranking.n_queries, dtype=np.uint64) * _GOLDEN) & _LOW_BITS
+        wanted = scattered <= _LOW_BITS * min(1.0, SAMPLED_ROWS / ranking.n_rows)
+        wanted[0] = True
+        chosen = np.flatnonzero(wanted[ranking.query_code])
+        order = np.lexsort((ranking.score[chosen], ranking.query_code[chosen]))
+        rows = chosen[order]
+        query = np.unique(ranking.query_code[rows], return_inverse=True)[1].astype(np.int64)
+        return Sample(rows, query, np.bincount(query))
+
+    def need_rows(self) -> Ranking:
+        """Return the rows, for a check that is only asked where there are some."""
+        if self.ranking is None:
+            raise TypeError("this check needs rows")
+        return self.ranking
+
+    def keys(self, scale: Floats | None = None) -> Floats:
+        """Return scores of the sample on one line, ascending, far apart between queries.
+
+        Parameters
+        ----------
+        scale : float64 array (query,), optional
+            What the scores of each query are divided by.
+        """
+        at = self.sample
+        score = self.need_rows().score[at.rows]
+        if scale is not None:
+            score = score / scale[at.query]
+        lowest = score[np.cumsum(at.sizes) - at.sizes]
+        inside = score - lowest[at.query]
+        # Wider than any distance that is looked for.
+        room = 4.0 * max(float(inside.max(initial=0.0)), 1e-300)
+        return np.asarray(inside + at.query * room)
+
+
+def _literal(value: Any) -> str:
+    return ascii(list(value) if isinstance(value, tuple) else value)
+
+
+def close_pairs(keys: Floats, epsilon: float) -> Ints:
+    """Return for each row how many rows above it, of its query, are at most epsilon away."""
+    reach = np.searchsorted(keys, keys + epsilon, side="right")
+    return np.asarray(reach - np.arange(1, len(keys) + 1), dtype=np.int64)
+
+
+def frame_without(column: str, label: Any) -> str:
+    """Return Python for the rows of a frame that do not have this label in a column."""
+    return f"frame[frame[{column!a}] != {label!a}]"
+
+
+def and_more(count: int) -> str:
+    """Return a sentence that counts further groups of which the same is true; else nothing."""
+    return f" So with {count:,} more {noun(count, 'group')}." if count else ""
+
+
+def shown_share(share: float) -> str:
+    """Return a share in whole per cent."""
+    return f"{100 * share:.0f} %"
+
+
+def shown_label(label: Any) -> str:
+    """Return an id as a person reads it."""
+    return repr(plain(label)) if isinstance(label, str) else plain(label)
+
+
+def as_rows(findings: list[Finding]) -> list[Mapping[str, str]]:
+    """Return findings as plain records, for a frame or a file."""
+    return [
+        {
+            "check": one.check,
+            "state": one.state,
+            "sentence": one.sentence,
+            "remedy": one.remedy,
+        }
+        for one in findings
+    ]

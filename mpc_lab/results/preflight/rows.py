@@ -1,0 +1,398 @@
+"""Checks of the rows alone: labels, ids, scores, lists and places, never outcomes.
+
+Each takes a :class:`Look` with rows and returns a :class:`Finding`, or None where its question does
+not arise. Thresholds stand beside the check that uses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mpc_lab.ranking.guessing import guess_columns
+from mpc_lab.results.preflight.look import (
+    CAUTION,
+    OK,
+    STOP,
+    Finding,
+    Look,
+    and_more,
+    close_pairs,
+    shown_share,
+)
+from mpc_lab.results.recipe import Source
+from mpc_lab.text import listing, quoted
+from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
+
+if TYPE_CHECKING:
+    from mpc_lab.ranking import Ranking
+
+# ---- labels
+
+SEPARATORS = ("|", ";", ",", "/")
+JOINED_SHARE = 0.2  # of the labels that hold a separator
+FEWEST_LABELS = 5
+NUMBERS_SHARE = 0.9  # of the labels that are numbers with decimals
+ROWS_A_LABEL = 3.0
+
+
+def check_labels(look: Look) -> Finding:
+    """Look for labels that are several in one, numbers, unique, or spelt in two ways."""
+    ranking, name = look.need_rows(), "labels"
+    groups = ranking.groups
+    column = ranking.columns.group
+    is_text = isinstance(column, str)
+    separator, joined = _separator(groups) if ranking.columns.group_sep is None else (None, 0)
+    if separator and is_text:
+        sentence = (
+            f"{joined:,} of {len(groups):,} groups have {quoted(separator)} in their name: they "
+            "are probably several labels each."
+        )
+        return Finding(name, CAUTION, sentence, look.again(group_sep=separator, groups=None))
+    if len(groups) >= FEWEST_LABELS and is_text:
+        decimals = sum(_is_decimal(label) for label in groups)
+        if decimals >= NUMBERS_SHARE * len(groups):
+            sentence = f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}."
+            cut = f"frame.assign(group_in_four=pd.qcut(frame[{column!a}], 4).astype(str))"
+            remedy = look.again(cut, group="group_in_four", groups=None)
+            return Finding(name, CAUTION, sentence, remedy)
+        if ranking.n_rows < ROWS_A_LABEL * len(groups):
+            sentence = (
+                f"{ranking.n_rows:,} rows have {len(groups):,} different labels: this column is "
+                "probably an id, which leaves nothing to compare."
+            )
+            return Finding(name, STOP, sentence, "Name a column of labels that many rows share.")
+    alike = _spelt_twice(groups)
+    if alike and is_text and ranking.columns.group_sep is None:
+        shown = listing([" and ".join(map(repr, pair)) for pair in alike], 3)
+        sentence = f"Some labels differ only in case or in blanks: {shown}."
+        tidy = f"frame.assign(**{{{column!a}: frame[{column!a}].str.strip().str.lower()}})"
+        return Finding(name, CAUTION, sentence, look.again(tidy, groups=None))
+    return Finding(name, OK, f"The names of the {len(groups):,} groups look like labels.")
+
+
+def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
+    """Return what joins labels in many names of groups, and in how many."""
+    for mark in SEPARATORS:
+        joined = [label for label in groups if mark in label.strip(mark)]
+        parts = Counter(part.strip() for label in joined for part in label.split(mark))
+        recur = len(parts) < sum(parts.values())  # parts that occur once only are a name
+        if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
+            return mark, len(joined)
+    return None, 0
+
+
+def _is_decimal(label: str) -> bool:
+    try:
+        value = float(label)
+    except ValueError:
+        return False
+    return math.isfinite(value) and value != math.floor(value)
+
+
+def _spelt_twice(groups: tuple[str, ...]) -> list[list[str]]:
+    by_letters: dict[str, list[str]] = {}
+    for label in groups:
+        by_letters.setdefault(" ".join(label.lower().split()), []).append(label)
+    return [labels for labels in by_letters.values() if len(labels) > 1]
+
+
+# ---- ids
+
+
+def check_item(look: Look) -> Finding:
+    """Say whether items can be recognised in several queries."""
+    ranking, name = look.need_rows(), "items"
+    if ranking.item_code is not None:
+        times = ranking.n_rows / ranking.n_items
+        return Finding(name, OK, f"{ranking.n_items:,} items, each shown {times:.3g} times.")
+    column = _guessed(ranking, "item")
+    said = "No column says which rows are the same item, so that intervals ignore what items share"
+    if column is None:
+        sentence = f"{said}; this is right only where no item is shown twice."
+        return Finding(name, OK, sentence)
+    sentence = f"{said}; column {quoted(str(column))} looks like it."
+    return Finding(name, CAUTION, sentence, look.again(item=column, cluster=None))
+
+
+OWNED_ITEMS = 2.0  # items of an owner, on average
+FEWEST_OWNERS = 10
+FEWEST_EFFECTIVE = 3.0
+
+
+def check_producers(look: Look) -> Finding | None:
+    """Look for a column of owners: constant for an item, and with one group for each owner."""
+    ranking, name = look.need_rows(), "producers"
+    if ranking.item_code is None:
+        return None
+    if ranking.producer_code is not None:
+        return Finding(name, OK, f"{ranking.n_producers:,} producers are taken into account.")
+    first = np.full(ranking.n_items, -1, dtype=np.int64)
+    first[ranking.item_code[::-1]] = np.arange(ranking.n_rows)[::-1]
+    for column in _free_columns(ranking):
+        found = _owners(ranking, column, first)
+        if found is not None:
+            owners, items = found
+            sentence = (
+                f"Column {quoted(str(column))} looks like the owner of the items: {owners:,} of "
+                f"them have {items:.3g} items each, all in the same groups. What an owner's items "
+                "share is not in the intervals."
+            )
+            return Finding(name, CAUTION, sentence, look.again(producer=column, cluster=None))
+    return Finding(name, OK, "No other column looks like the owner of the items.")
+
+
+def _owners(ranking: Ranking, column: Hashable, first: Ints) -> tuple[int, float] | None:
+    """Return how many owners a column has and their items, if it looks like one of owners."""
+    values = pd.Series(ranking.column(column))
+    if not (pd.api.types.is_integer_dtype(values) or pd.api.types.is_string_dtype(values)):
+        return None
+    of_item, owners = pd.factorize(values.iloc[first], use_na_sentinel=True)
+    n_owners = len(owners)
+    if n_owners < FEWEST_OWNERS or (of_item < 0).any() or len(of_item) < OWNED_ITEMS * n_owners:
+        return None
+    item = ranking.item_code
+    if item is None or (owners[of_item[item]] != values.to_numpy()).any():
+        return None
+    masks = ranking.masks[:, first]
+    of_owner = np.zeros((len(masks), n_owners), dtype=masks.dtype)
+    of_owner[:, of_item] = masks
+    if (of_owner[:, of_item] != masks).any():
+        return None
+    sizes = np.bincount(of_item, minlength=n_owners).astype(float)
+    for group in range(len(ranking.groups)):
+        bit = of_owner[group // 64] >> np.uint64(group % 64) & np.uint64(1)
+        own = sizes[bit == 1]
+        if own.sum() ** 2 < FEWEST_EFFECTIVE * (own**2).sum() or not len(own):
+            return None
+    return n_owners, len(of_item) / n_owners
+
+
+def _free_columns(ranking: Ranking) -> list[Hashable]:
+    """Return the columns of the table that play no role."""
+    taken: set[Any] = set()
+    for value in ranking.columns.given().values():
+        taken.update(value if isinstance(value, tuple | list) else [value])
+    return [name for name in ranking.table_columns if name not in taken]
+
+
+def _guessed(ranking: Ranking, role: str) -> Hashable | None:
+    """Return the free column whose name and first rows suggest a role."""
+    free = _free_columns(ranking)
+    if not free:
+        return None
+    head = {name: ranking.head(name) for name in ranking.table_columns}
+    found = guess_columns(head).get(role)
+    return found if found in free else None
+
+
+# ---- lists
+
+CUT_SHARE = 0.2  # of the lists that have the longest length
+FEWEST_LENGTHS = 5
+SPIKE = 4.0  # as many lists as of the next lengths
+
+
+def check_cut_lists(look: Look) -> Finding:
+    """Look for a heap of lists at the longest length of all: they were probably cut there."""
+    ranking, name = look.need_rows(), "list lengths"
+    counts = np.bincount(np.bincount(ranking.query_code))
+    lengths = np.flatnonzero(counts)
+    longest, at_longest = int(lengths[-1]), int(counts[lengths[-1]])
+    share = at_longest / ranking.n_queries
+    others = float(counts[lengths[:-1]].mean()) if len(lengths) > 1 else math.inf
+    if len(lengths) >= FEWEST_LENGTHS and share >= CUT_SHARE and at_longest >= SPIKE * others:
+        sentence = (
+            f"{shown_share(share)} of the lists have exactly {longest:,} rows, the longest there "
+            "is: they were probably cut there, and what was cut off is not compared."
+        )
+        remedy = "Log the whole lists; or say in the report that the audit is about their tops."
+        return Finding(name, CAUTION, sentence, remedy)
+    return Finding(name, OK, f"Lists have {int(lengths[0]):,} to {longest:,} rows.")
+
+
+REPEATED_SHARE = 0.02
+
+
+def check_repeated_lists(look: Look) -> Finding:
+    """Look for lists that were logged twice under different query ids."""
+    ranking, name = look.need_rows(), "repeated lists"
+    rng = np.random.default_rng(0)
+    if ranking.item_code is not None:
+        mark = rng.random(ranking.n_items)[ranking.item_code]
+    else:
+        mark = rng.random(1 << 16)[ranking.masks[0] & np.uint64(0xFFFF)]
+    query, n_queries = ranking.query_code, ranking.n_queries
+    sums = np.bincount(query, mark, n_queries)
+    crossed = np.bincount(query, mark * (1.0 + ranking.score), n_queries)
+    size = np.bincount(query, minlength=n_queries)
+    long = size >= 3
+    seen = pd.DataFrame({"a": sums[long], "b": crossed[long], "n": size[long]})
+    share = float(seen.duplicated().mean()) if long.any() else 0.0
+    if share >= REPEATED_SHARE:
+        sentence = (
+            f"{shown_share(share)} of the lists repeat an earlier one item by item and score by "
+            "score, as where a page is reloaded or a day is logged twice."
+        )
+        remedy = "Leave out the copies, or give unit= a column that copies share."
+        return Finding(name, CAUTION, sentence, remedy)
+    return Finding(name, OK, "Lists differ from each other.")
+
+
+# ---- scores
+
+TIED_SHARE = 0.5
+FEWEST_VALUES = 50
+
+
+def check_coarse_scores(look: Look) -> Finding | None:
+    """Say where most close pairs are exact ties, because scores were rounded or are classes."""
+    ranking, name = look.need_rows(), "score steps"
+    if ranking.columns.is_rank_only:
+        return None
+    keys = look.keys()
+    ties, close = int(close_pairs(keys, 0.0).sum()), int(close_pairs(keys, _near(look, keys)).sum())
+    values = len(np.unique(ranking.score[look.sample.rows]))
+    share = ties / close if close else 0.0
+    if share >= TIED_SHARE and values < FEWEST_VALUES:
+        sentence = (
+            f"Scores have {values:,} different values, and {shown_share(share)} of the close pairs "
+            "are exact ties: a smaller threshold cannot bring pairs closer together."
+        )
+        return Finding(name, CAUTION, sentence, "Log the score before it is rounded.")
+    return Finding(name, OK, f"{shown_share(share)} of the close pairs are exact ties.")
+
+
+def _near(look: Look, keys: Floats) -> float:
+    """Return the distance that is close: the audit's, else one that 1 % of the pairs are within."""
+    known = [v for v in look.of_cells("epsilon").values() if math.isfinite(v)]
+    if known and look.options.get("closeness", "score") == "score":
+        return float(np.median(known))
+    sizes = look.sample.sizes
+    wanted = 0.01 * float((sizes * (sizes - 1) / 2).sum())
+    low, high = 0.0, float(np.ptp(keys)) if len(keys) else 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if close_pairs(keys, middle).sum() >= wanted else (middle, high)
+    return high
+
+
+SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
+
+
+def check_spread(look: Look) -> Finding | None:
+    """Say where the queries whose scores lie closest together give most of the close pairs."""
+    ranking, name = look.need_rows(), "score scale"
+    closeness = look.options.get("closeness", "score")
+    if ranking.columns.is_rank_only or closeness == "percentile":
+        return None
+    at = look.sample
+    score = ranking.score[at.rows]
+    mean = np.bincount(at.query, score) / at.sizes
+    deviation = np.sqrt(np.bincount(at.query, (score - mean[at.query]) ** 2) / at.sizes)
+    usable = (deviation > 0) & (at.sizes > 1)
+    if usable.sum() < 8:
+        return None
+    scale = np.where(deviation > 0, deviation, 1.0) if closeness == "query_sd" else None
+    keys = look.keys(scale)
+    near = np.bincount(at.query, close_pairs(keys, _near_on(look, keys, closeness)))
+    # Of the pairs of each query, so that a long list counts as much as a short one.
+    share = near[usable] / (at.sizes * (at.sizes - 1) / 2.0)[usable]
+    tight = deviation[usable] <= np.quantile(deviation[usable], 0.25)
+    ratio = float(share[tight].mean() / share.mean()) if share.any() else 1.0
+    said = (
+        "The quarter of the queries with the least spread of scores has "
+        f"{ratio:.1f} times as many close pairs as an average query"
+    )
+    if ratio < SPREAD_RATIO:
+        return Finding(name, OK, f"{said}.")
+    sentence = f"{said}: scores are not on one scale, and the audit is mostly about these."
+    if look.audit is None:
+        return Finding(name, CAUTION, sentence, 'Audit with closeness="query_sd".')
+    remedy = look.again(closeness="query_sd", epsilon=None, threshold=None)
+    return Finding(name, CAUTION, sentence, remedy)
+
+
+def _near_on(look: Look, keys: Floats, closeness: str) -> float:
+    known = [v for v in look.of_cells("epsilon").values() if math.isfinite(v)]
+    return float(np.median(known)) if known and closeness == "query_sd" else _near(look, keys)
+
+
+# ---- places
+
+MOVED_SHARE = 0.05
+
+
+def check_places(look: Look) -> Finding:
+    """Say whether places are known, and whether the list was shown in the order of its scores."""
+    ranking, name = look.need_rows(), "places"
+    if ranking.position is None:
+        column = _guessed(ranking, "position")
+        if column is None:
+            sentence = "No column has the place of each row; where outcomes depend on it, give one."
+            return Finding(name, OK, sentence)
+        sentence = (
+            f"Column {quoted(str(column))} looks like the place of each row, and is not used: "
+            "clicks and views depend on the place."
+        )
+        changes: dict[str, Any] = {"position": column}
+        if look.audit is not None:
+            changes["pairing_modes"] = None
+        return Finding(name, CAUTION, sentence, look.again(**changes))
+    share = _moved_share(look, ranking.position)
+    moved = (
+        f"Of neighbours in the lists {shown_share(share)} were shown against the order of their "
+        "scores"
+    )
+    leads = SYMMETRIC.name if look.audit is None else look.part.mode
+    if share >= MOVED_SHARE and leads != SYMMETRIC.name and ranking.columns.examined is None:
+        sentence = f"{moved}: a later rule moved items, and {leads} pairs read it as a gap."
+        modes = Source("['symmetric', 'matched']")
+        return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
+    return Finding(name, OK, f"{moved}.")
+
+
+def _moved_share(look: Look, position: Ints) -> float:
+    """Return the share of neighbours, by place, of which the lower one has the higher score."""
+    at = look.sample
+    order = np.lexsort((position[at.rows], at.query))
+    query, score = at.query[order], look.need_rows().score[at.rows][order]
+    together = query[1:] == query[:-1]
+    if not together.any():
+        return 0.0
+    return float((score[1:] > score[:-1])[together].mean())
+
+
+# ---- rows that were left out
+
+POINTS_APART = 0.02
+CHANCE = 0.01
+
+
+def check_dropped(look: Look) -> Finding | None:
+    """Say where rows with a missing value are more common in a group than outside it."""
+    ranking, name = look.need_rows(), "rows left out"
+    left_out = ranking.left_out()
+    if left_out is None:
+        return None
+    found = left_out.compare()
+    worst = [
+        (abs(inside - outside), group, inside, outside)
+        for group, inside, outside, p in found
+        if abs(inside - outside) > POINTS_APART and p < CHANCE
+    ]
+    if not worst:
+        sentence = f"{ranking.dropped:,} rows with a missing value were left out, alike in groups."
+        return Finding(name, OK, sentence)
+    _, group, inside, outside = max(worst)
+    sentence = (
+        f"Rows with a missing value were left out: {100 * inside:.1f} % of group {quoted(group)} "
+        f"and {100 * outside:.1f} % of the others. Leaving out may select."
+        f"{and_more(len(worst) - 1)}"
+    )
+    return Finding(name, CAUTION, sentence, "Fill in what is missing, or say why it is missing.")

@@ -1,0 +1,412 @@
+"""Every check of the preflight: it speaks beyond its threshold, is silent before it, and heals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mpc_lab as mpc
+from mpc_lab.results.preflight import OUTCOME_CHECKS, ROW_CHECKS, SUM_CHECKS, every_line, outcomes
+from mpc_lab.results.preflight.look import Finding, Look
+
+COLUMNS = {"query": "q", "item": "i", "score": "s", "outcome": "y", "group": "g"}
+
+
+def log(queries=400, rows=10, seed=0, *, items=None):
+    """Return a log without any trouble: lists of equal length, continuous scores, one scale."""
+    rng = np.random.default_rng(seed)
+    n = queries * rows
+    score = rng.random(n)
+    item = np.arange(n) if items is None else np.arange(n) % items
+    return pd.DataFrame(
+        {
+            "q": np.repeat(np.arange(queries), rows),
+            "i": item,
+            "s": score,
+            "y": (rng.random(n) < score).astype(float),
+            "g": np.where(rng.random(n) < 0.5, "a", ""),
+        }
+    )
+
+
+def audit_of(frame, **options):
+    given = {**COLUMNS, "threshold": 0.05, "progress": False, **options}
+    return mpc.audit(frame, **{name: value for name, value in given.items() if value is not None})
+
+
+def state_of(audit, check):
+    found = audit.preflight.set_index("check")
+    return found.loc[check, "state"]
+
+
+def heal(audit, check, frame):
+    """Paste the remedy of a check, run it, and return the new state of the check."""
+    remedy = audit.preflight.set_index("check").loc[check, "remedy"]
+    space = {"mpc": mpc, "pd": pd, "frame": frame}
+    exec(remedy, space)
+    return state_of(space["audit"], check)
+
+
+# ---- what each log has too much of; the share is above or below the threshold of the check
+
+
+def joined_labels(share):
+    frame = log()
+    rng = np.random.default_rng(1)
+    names = np.array([f"l{k}" for k in range(10)])
+    alone = names[rng.integers(0, 10, len(frame))]
+    # Ten single labels, and so many that are joined that they are the given share of all.
+    count = round(share * 10 / (1 - share))
+    frame["g"] = np.where(
+        rng.random(len(frame)) < 0.5,
+        alone,
+        np.array([f"l0|l{k + 1}" for k in range(count)])[rng.integers(0, count, len(frame))],
+    )
+    return frame, {}
+
+
+def numeric_labels(share):
+    frame = log(queries=100)
+    n_numbers = round(20 * share)
+    labels = [f"{k}.5" for k in range(n_numbers)] + [f"l{k}" for k in range(20 - n_numbers)]
+    frame["g"] = np.array(labels)[np.arange(len(frame)) % 20]
+    if share == 1:
+        frame["g"] = frame["g"].astype(float)
+    return frame, {}
+
+
+def spelt_labels(_):
+    frame = log()
+    frame["g"] = np.where(frame["g"] == "a", np.where(frame.index % 2, "Shoes ", "shoes"), "bags")
+    return frame, {}
+
+
+def tidy_labels(_):
+    frame = log()
+    frame["g"] = np.where(frame["g"] == "a", "shoes", "bags")
+    return frame, {}
+
+
+def repeated(share):
+    frame = log()
+    copies = frame[frame["q"] < round(400 * share / (1 - share))].copy()
+    copies["q"] += 1000
+    return pd.concat([frame, copies], ignore_index=True), {}
+
+
+def cut(share):
+    """Lists of 2 to 11 rows, and a share of exactly 12."""
+    rng = np.random.default_rng(2)
+    frame = log(queries=1000, rows=12)
+    length = np.where(rng.random(1000) < share, 12, rng.integers(2, 12, 1000))
+    return frame[np.arange(12_000) % 12 < np.repeat(length, 12)], {}
+
+
+def without_item(_):
+    frame = log().rename(columns={"i": "item_id"})
+    return frame, {"item": None}
+
+
+def owned(constant):
+    frame = log(items=200)
+    frame["seller"] = [f"s{k}" for k in frame["i"] % 40]
+    frame["g"] = np.where(frame["i"] % 40 % 2, "a", "")
+    if not constant:  # one item of the other group each: no owner of its group
+        frame.loc[frame["i"] >= 160, "g"] = np.where(frame["i"] % 2 == 0, "a", "")[
+            frame["i"] >= 160
+        ]
+    return frame, {}
+
+
+def two_scales(narrow):
+    frame = log(queries=800)
+    frame["s"] *= np.where(frame["q"] % 2, 1.0, narrow)
+    return frame, {"threshold": None}
+
+
+def rounded(digits):
+    frame = log()
+    frame["s"] = (frame["s"] * digits).round() / digits
+    return frame, {}
+
+
+def places(moved):
+    """Lists in the order of their scores, of which a share of neighbours is flipped."""
+    frame = log(queries=1000).sort_values(["q", "s"], ascending=[True, False], ignore_index=True)
+    frame["place"] = np.tile(np.arange(1, 11), 1000)
+    flipped = np.random.default_rng(3).random(5000) < moved
+    pairs = frame["place"].to_numpy(copy=True).reshape(-1, 2)
+    pairs[flipped] = pairs[flipped][:, ::-1]
+    frame["place"] = pairs.ravel()
+    return frame, {"position": "place", "pairing_modes": ["matched"]}
+
+
+def unused_place(_):
+    frame, _ = places(0.0)
+    return frame.rename(columns={"place": "position"}), {}
+
+
+def no_place(_):
+    return log(), {}
+
+
+def lost(points):
+    frame = log(queries=2000)
+    rng = np.random.default_rng(4)
+    share = np.where(frame["g"] == "a", 0.02 + points, 0.02)
+    frame.loc[rng.random(len(frame)) < share, "y"] = np.nan
+    return frame, {"missing": "drop"}
+
+
+def upside_down(slope):
+    frame = log()
+    rng = np.random.default_rng(5)
+    frame["y"] = slope * frame["s"] + 0.3 * rng.standard_normal(len(frame))
+    return frame, {}
+
+
+def young(level):
+    frame = log(queries=2000)
+    frame["when"] = frame["q"] // 20
+    frame.loc[frame["when"] >= 90, "y"] *= np.random.default_rng(6).random(2000) < level
+    return frame, {"time": "when"}
+
+
+def heavy_query(share):
+    """One list that is so long that it has about this share of the pairs."""
+    usual = 300 * 10**2
+    rows = round(np.sqrt(share / (1 - share) * usual))
+    frame, long = log(queries=300), log(queries=1, rows=rows, seed=9)
+    return pd.concat([frame, long.assign(q=999, i=long["i"] + 10_000)], ignore_index=True), {}
+
+
+def heavy_item(share):
+    """One item of the group a list; in a share of the lists it is the same one."""
+    frame = log(queries=600, rows=6)
+    frame["i"] += 1
+    tops = frame.groupby("q").head(1).index
+    frame["g"] = np.where(frame.index.isin(tops), "a", "")
+    frame.loc[tops[: round(len(tops) * share)], "i"] = 0
+    return frame, {"threshold": 1.0}
+
+
+def too_few(queries):
+    frame = log(queries=queries)
+    return frame, {"threshold": None}
+
+
+def far(epsilon):
+    frame = log()
+    return frame, {"threshold": epsilon * float(np.std(frame["s"]))}
+
+
+def clicked(effect):
+    """Clicks that become rarer with the place, by a power of it."""
+    frame, given = places(0.0)
+    rng = np.random.default_rng(7)
+    chance = 0.8 * frame["place"] ** -float(effect)
+    frame["y"] = (rng.random(len(frame)) < chance).astype(float)
+    return frame, given
+
+
+def long_tail(largest):
+    frame = log()
+    frame["y"] = np.random.default_rng(8).standard_normal(len(frame))
+    member = frame.index[(frame["g"] == "a") & (frame["s"] < 0.9)][0]
+    frame.loc[member, "y"] = largest
+    return frame, {}
+
+
+CASES = [
+    # check, log, where it must speak, where it must not, whether the remedy is a call
+    ("labels", joined_labels, 0.25, 0.15, True),
+    ("labels", numeric_labels, 1.0, 0.8, True),
+    ("repeated lists", repeated, 0.03, 0.015, False),
+    ("list lengths", cut, 0.3, 0.12, False),
+    ("producers", owned, True, False, True),
+    ("score scale", two_scales, 0.2, 0.8, True),
+    ("score steps", rounded, 15, 60, False),
+    ("places", places, 0.14, 0.06, True),
+    ("rows left out", lost, 0.035, 0.012, False),
+    ("score direction", upside_down, -0.15, 0.05, True),
+    ("young outcomes", young, 0.6, 0.95, True),
+    ("largest query", heavy_query, 0.3, 0.12, True),
+    ("largest item", heavy_item, 0.4, 0.2, True),
+    ("enough pairs", too_few, 300, 3000, True),
+    ("threshold", far, 0.15, 0.08, True),
+    ("effect of place", clicked, 0.7, 0.0, True),
+    ("outcome tails", long_tail, 40.0, 2.0, True),
+]
+
+
+@pytest.mark.parametrize(("check", "make", "loud", "quiet", "is_call"), CASES)
+def test_a_check_speaks_beyond_its_threshold_and_heals(check, make, loud, quiet, is_call):
+    frame, options = make(loud)
+    audit = audit_of(frame, **options)
+    assert state_of(audit, check) != "ok"
+    assert any(line.startswith(("Caution, " + check, "Stop, " + check)) for line in lines_of(audit))
+    if is_call:
+        assert heal(audit, check, frame) == "ok"
+    else:
+        assert "mpc." not in audit.preflight.set_index("check").loc[check, "remedy"]
+    frame, options = make(quiet)
+    assert state_of(audit_of(frame, **options), check) == "ok"
+
+
+def lines_of(audit):
+    return audit.summary().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("check", "loud", "quiet"),
+    [
+        ("labels", spelt_labels, tidy_labels),
+        ("items", without_item, no_place),
+        ("places", unused_place, no_place),
+    ],
+)
+def test_a_check_of_names_speaks_and_heals(check, loud, quiet):
+    frame, options = loud(None)
+    audit = audit_of(frame, **options)
+    assert state_of(audit, check) == "caution"
+    assert heal(audit, check, frame) == "ok"
+    frame, options = quiet(None)
+    assert state_of(audit_of(frame, **options), check) == "ok"
+
+
+def test_a_label_for_each_row_stops():
+    frame = log(queries=50)
+    frame["g"] = [f"l{k}" for k in range(len(frame))]
+    found = mpc.preflight(mpc.Ranking(frame, **COLUMNS)).set_index("check")
+    assert found.loc["labels", "state"] == "stop"
+
+
+def test_other_rules_of_a_log_with_places_are_noted_and_healed():
+    frame, _ = clicked(0.7)
+    audit = audit_of(frame, position="place", scoring_rules=["baseline", "boosted"])
+    assert state_of(audit, "effect of place") == "caution"
+    assert heal(audit, "effect of place", frame) == "ok"
+
+
+def test_a_group_and_the_rest_are_never_both_undervalued():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    assert state_of(audit, "complements") == "ok"
+    look = Look(audit.ranking, audit)
+    same = tuple(replace(cell, verdict="undervalued") for cell in look.part.cells)
+    look.__dict__["part"] = replace(look.part, cells=same)
+    found = outcomes.check_complements(look)
+    assert found is not None
+    assert found.state == "caution"
+    assert "groups=['1']" in found.remedy
+
+
+def test_the_preflight_of_a_ranking_never_looks_at_outcomes():
+    frame, options = joined_labels(0.4)
+    blind = frame.assign(y=-frame["y"] + 7)
+    found = [mpc.preflight(mpc.Ranking(one, **COLUMNS, **options)) for one in (frame, blind)]
+    pd.testing.assert_frame_equal(*found)
+    space = {"mpc": mpc, "frame": frame}
+    exec(found[0].set_index("check").loc["labels", "remedy"], space)
+    assert space["ranking"].groups == tuple(f"l{k}" for k in range(10))
+
+
+def test_a_preflight_of_something_else_is_refused():
+    with pytest.raises(mpc.MpcError, match=r"mpc\.preflight must have a Ranking; got dict"):
+        mpc.preflight({})
+
+
+def test_a_sound_log_gets_one_line():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+    assert set(audit.preflight["state"]) == {"ok"}
+    assert [*every_line(audit.checked)] == ["Preflight: 15 checks, nothing to note."]
+    assert lines_of(audit)[0].startswith("Group '1' is undervalued")
+
+
+def test_ids_of_queries_stay_on_the_screen(tmp_path):
+    frame, options = heavy_query(0.5)
+    frame["q"] = "user-" + frame["q"].astype(str)
+    audit = audit_of(frame, **options)
+    assert any("Query 'user-999' has" in line for line in lines_of(audit))
+    numbered = "Query 301 of 301 has"
+    assert numbered in audit.to_json()
+    assert numbered in audit.model_card()
+    page = audit.report(tmp_path / "report.html", progress=False).read_text("utf-8")
+    assert numbered in page
+    audit.save(tmp_path / "audit.nc")
+    saved = mpc.load(tmp_path / "audit.nc")
+    assert numbered in saved.summary()
+    for text in (audit.to_json(), audit.model_card(), page, saved.summary()):
+        assert "user-999" not in text
+    assert saved.preflight["state"].tolist() == audit.preflight["state"].tolist()
+
+
+def test_a_log_that_is_walked_has_the_checks_of_sums(tmp_path):
+    frame, options = heavy_query(0.5)
+    frame.to_parquet(tmp_path / "log.parquet")
+    walked = audit_of(tmp_path / "log.parquet", memory="1GB", **options)
+    assert walked.preflight["check"].tolist() == ["largest query", "outcome tails"]
+    assert state_of(walked, "largest query") == "caution"
+
+
+def test_hostile_names_are_shown_as_they_are():
+    frame = log()
+    frame["g"] = np.where(frame["g"] == "a", "<script>|x", "<script>|y")
+    audit = audit_of(frame)
+    assert state_of(audit, "labels") == "caution"
+    assert "<script>" not in audit._repr_html_()
+
+
+def test_every_check_is_in_one_list_and_tried_here():
+    every = [*ROW_CHECKS, *OUTCOME_CHECKS]
+    assert len(set(every)) == len(every)
+    assert set(SUM_CHECKS) <= set(OUTCOME_CHECKS)
+    tried = {case[0] for case in CASES} | {"items", "complements"}
+    frame, _ = places(0.0)
+    frame["when"], frame["seller"] = frame["q"], [f"s{k}" for k in frame["i"] % 40]
+    frame.loc[0, "y"] = np.nan
+    audit = audit_of(frame, position="place", time="when", missing="drop")
+    assert set(audit.preflight["check"]) == tried
+
+
+def test_a_file_with_a_broken_preflight_is_refused():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
+    audit.ranking, audit.attrs["preflight"] = None, json.dumps([{"state": 1}])
+    with pytest.raises(mpc.MpcError, match="The preflight of a saved audit must be a list"):
+        _ = audit.preflight
+
+
+def test_a_line_has_its_remedy():
+    assert Finding("a", "stop", "B.", "c()").line == "Stop, a: B. Remedy: c()"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_remedies_of_a_messy_log_lead_to_the_truth(seed):
+    truth, frame = mpc.datasets.messy_truth(), mpc.datasets.messy(seed)
+    call = (
+        "audit = mpc.audit(frame, query='user', score='score', outcome='clicks', group='labels', "
+        "missing='drop')"
+    )
+    seen = []
+    for _ in range(10):
+        space = {"mpc": mpc, "frame": frame}
+        exec(call, space)
+        audit = space["audit"]
+        poor = audit.preflight[audit.preflight["state"] != "ok"]
+        calls = poor[poor["remedy"].str.contains("mpc.audit", regex=False)]
+        calls = calls[calls["check"] != "enough pairs"]
+        if not len(calls):
+            break
+        seen.append(calls["check"].iloc[0])
+        call = calls["remedy"].iloc[0]
+    assert {"labels", "items", "producers", "score scale", "places", "largest query"} == set(seen)
+    assert "rows left out" in poor["check"].tolist()
+    cells = audit.headline.sel(scoring_rule="baseline", pairing_mode="symmetric")
+    local = cells.sel(group=truth.undervalued)
+    assert local["verdict"].item() == "undervalued"
+    assert float(local["ci_low"]) < truth.gap_at_tie < float(local["ci_high"])
+    others = cells.drop_sel(group=truth.undervalued)
+    assert not set(others["verdict"].values) & {"undervalued", "overvalued"}
