@@ -371,7 +371,7 @@ def _show_checks(result: Audit, *, error: bool) -> None:
     """Print what every check of the preflight says."""
     from mpc_lab.results.preflight import every_line
 
-    lines = "\n".join([*every_line(result.checked), ""])
+    lines = "\n".join([*every_line(result._checked), ""])
     print(plain(lines, lines=True), file=sys.stderr if error else sys.stdout)
 
 
@@ -393,7 +393,7 @@ def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
             raise BrokenPipeError
 
     stream = sys.stderr if error else sys.stdout
-    said = {one.line for one in result.checked} if checked else set()
+    said = {one.line for one in result._checked} if checked else set()
     lines = [line for line in result.summary().splitlines() if line not in said]
     print(plain("\n".join(lines), lines=True), file=stream)
     print(file=stream)

@@ -94,7 +94,7 @@ def _draw_items(rng: np.random.Generator, sizes: Ints) -> Ints:
     starts = rng.integers(0, ITEMS, len(sizes))
     strides = rng.choice([s for s in range(1, ITEMS) if np.gcd(s, ITEMS) == 1], len(sizes))
     number = np.concatenate([np.arange(size) for size in sizes])
-    return (np.repeat(starts, sizes) + np.repeat(strides, sizes) * number) % ITEMS
+    return np.asarray((np.repeat(starts, sizes) + np.repeat(strides, sizes) * number) % ITEMS)
 
 
 def _labels_of_sellers(rng: np.random.Generator) -> list[list[str]]:

@@ -47,7 +47,7 @@ class LeftOut:
     def _difference(self, inside: Flags) -> tuple[float, float, float]:
         shares = [float(self.gone[rows].mean()) for rows in (inside, ~inside)]
         weight: Floats = np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
-        centred = self.gone - np.where(inside, *shares)
+        centred: Floats = self.gone - np.where(inside, *shares)
         error = float(np.sqrt((np.bincount(self.query, weight * centred) ** 2).sum()))
         apart = abs(shares[0] - shares[1])
         z = apart / error if error > 0 else np.inf if apart else 0.0

@@ -157,7 +157,7 @@ def to_json(
             "compared": words.compared,
             "cautions": words.cautions,
         },
-        "preflight": as_rows([one.to_leave() for one in audit.checked]),
+        "preflight": as_rows([one.to_leave() for one in audit._checked]),
         "gate": _gate(audit, planned, gate_rule),
         "settings": options_of(audit),
         "data": describe_data(audit),

@@ -18,6 +18,7 @@ from mpc_lab.results import storage as _storage
 from mpc_lab.results import summary as _summary
 from mpc_lab.results import view as _view
 from mpc_lab.results.base import check_label
+from mpc_lab.results.preflight.look import Finding
 from mpc_lab.results.questions import Questions
 from mpc_lab.results.recipe import Recipe
 from mpc_lab.results.schema import HEADLINE_DIMS
@@ -81,7 +82,7 @@ class Audit(Questions):
         attrs = dict(self.attrs)
         if self.ranking is not None:
             attrs["fingerprint"] = self.ranking.fingerprint()
-            attrs[_preflight.SAVED] = _preflight.to_json(self.checked)
+            attrs[_preflight.SAVED] = _preflight.to_json(self._checked)
         parts = {"/": xr.Dataset(attrs=attrs), "headline": self.headline, "curve": self.curve}
         if self.ranking is not None or "objective" in self._saved:
             parts["objective"] = self.objective
@@ -97,11 +98,10 @@ class Audit(Questions):
         ``remedy``, a call to paste or a sentence. What is not ok is printed above the findings.
         Of a log that stays in files or on a cluster the checks that need rows are left out.
         """
-        return _preflight.to_frame(self.checked)
+        return _preflight.to_frame(self._checked)
 
     @cached_property
-    def checked(self) -> list[_preflight.Finding]:
-        """What the checks of the preflight say; ``preflight`` has it as a frame."""
+    def _checked(self) -> list[Finding]:
         return _preflight.find(self)
 
     def curve_of(

@@ -229,7 +229,7 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
     """
     parts, options = slices(audit), settings(audit)
     first = parts[0]
-    poor = [one for one in audit.checked if one.state != "ok"]
+    poor = [one for one in audit._checked if one.state != "ok"]
     return Reading(
         preflight=[one.to_leave().line if leaves else one.line for one in poor],
         findings=list(_findings(first, options)),

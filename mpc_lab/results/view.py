@@ -91,7 +91,7 @@ def html_view(audit: Audit) -> str:
         found.append("More findings are in the table.")
     pieces = [
         f"<style>{_STYLE}</style>",
-        _strip(audit.checked),
+        _strip(audit._checked),
         paragraphs(found, "mpc-finding"),
         _table(parts[0], options, _ROWS),
         paragraphs([*words.others, *words.cautions], "mpc-note"),
@@ -106,7 +106,7 @@ def html_view(audit: Audit) -> str:
 
 def preflight_view(audit: Audit) -> str:
     """Return the line of marks of the preflight alone, as a piece of HTML."""
-    return f'<div class="mpc-audit"><style>{_STYLE}</style>{_strip(audit.checked)}</div>'
+    return f'<div class="mpc-audit"><style>{_STYLE}</style>{_strip(audit._checked)}</div>'
 
 
 def _strip(checked: Iterable[Finding]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.ranking.guessing import guess_columns
+from mpc_lab.ranking.names import guess_columns
 from mpc_lab.results.preflight.look import (
     CAUTION,
     OK,
