@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from mpc_lab.ranking.columns import Frame, encode, get_column, is_missing
-from mpc_lab.ranking.groups import Membership, read_groups
+from mpc_lab.ranking.columns import Frame, Membership, encode, get_column, is_missing, read_groups
 from mpc_lab.ranking.names import ColumnNames
 from mpc_lab.vocabulary import Flags, Floats, Ints
 

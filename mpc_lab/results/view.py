@@ -60,7 +60,7 @@ _STYLE = """
 .mpc-audit .mpc-mark.mpc-ok { opacity: .55; }
 .mpc-audit .mpc-caution { color: #b45309; }
 .mpc-audit .mpc-stop { color: #b91c1c; }
-.mpc-audit .mpc-poor { margin: 0 0 .8em; padding-left: 1.1em; font-size: .93em; }
+.mpc-audit .mpc-poor { margin: 0 0 .8em; padding: 0; list-style: none; font-size: .93em; }
 .mpc-audit .mpc-poor li { margin: .15em 0; overflow-wrap: anywhere; }
 .mpc-audit .mpc-poor code { font-size: .92em; background: rgba(128, 128, 128, .14);
   color: inherit; padding: .1em .35em; border-radius: 3px; user-select: all; }

@@ -8,6 +8,7 @@ import pandas as pd
 
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
+from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
 from mpc_lab.text import between, entry, guarded, minus, p_value, with_ends
@@ -25,7 +26,7 @@ def finding(context: Context) -> str:
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
     findings = [line.replace(*elsewhere) for line in found.findings]
     pieces = [
-        paragraphs(found.preflight, "warn"),
+        _preflight(context),
         paragraphs(findings[:_LEAD], "lead"),
         paragraphs(findings[_LEAD:]),
         paragraphs([context.gate], "lead"),
@@ -35,6 +36,16 @@ def finding(context: Context) -> str:
         paragraphs([_explain(context), *found.compared, *found.more], "soft"),
     ]
     return "".join(pieces)
+
+
+def _preflight(context: Context) -> str:
+    """Return a line for each check that is not ok, and the remedies folded away."""
+    poor = [one.to_leave() for one in context.audit._checked if one.state != OK]
+    if not poor:
+        return ""
+    said = [f"{one.state.capitalize()}, {one.check}: {one.sentence}" for one in poor]
+    remedies = [f"{one.check}: {one.remedy}" for one in poor if one.remedy]
+    return paragraphs(said, "warn") + folded("What to do about it", paragraphs(remedies, "note"))
 
 
 def _explain(context: Context) -> str:

@@ -196,7 +196,7 @@ def frame_without(column: str, label: Any) -> str:
 
 def and_more(count: int) -> str:
     """Return a sentence that counts further groups of which the same is true; else nothing."""
-    return f" So with {count:,} more {noun(count, 'group')}." if count else ""
+    return f" The same holds for {count:,} more {noun(count, 'group')}." if count else ""
 
 
 def shown_share(share: float) -> str:

@@ -300,7 +300,7 @@ def check_threshold(look: Look) -> Finding | None:
     if ranking.columns.is_rank_only:
         return None
     closeness = look.options.get("closeness", "score")
-    spread = ranking.score_std if closeness == "score" else 1.0
+    spread = float(ranking.score[look.sample.rows].std()) if closeness == "score" else 1.0
     reach = {g: v for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
     weak = [group for group, flag in look.of_cells("underpowered").items() if flag]
     far = [group for group, value in reach.items() if value > FAR * spread]
