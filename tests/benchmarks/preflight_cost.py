@@ -10,9 +10,8 @@ from __future__ import annotations
 import sys
 import time
 
-from logs import overlapping_groups
-
 import mpc_lab as mpc
+from logs import overlapping_groups
 
 LIMIT = 0.3
 ROUNDS = 3

@@ -392,7 +392,7 @@ def check_dropped(look: Look) -> Finding | None:
     _, group, inside, outside = max(worst)
     sentence = (
         f"Rows with a missing value were left out: {100 * inside:.1f} % of group {quoted(group)} "
-        f"and {100 * outside:.1f} % of the others. The rows that are left may not be like the whole."
+        f"and {100 * outside:.1f} % of the others. The rows that are left may not be like all rows."
         f"{and_more(len(worst) - 1)}"
     )
     return Finding(name, CAUTION, sentence, "Fill in what is missing, or say why it is missing.")
