@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mpc_lab.errors import MpcError
+from mpc_lab.ranking import Ranking
 from mpc_lab.results.preflight import outcomes, rows
 from mpc_lab.results.preflight.look import CAUTION, MARKS, OK, STOP, Finding, Look, as_rows
 from mpc_lab.results.summary import slices
 from mpc_lab.text import plural
 
 if TYPE_CHECKING:
-    from mpc_lab.ranking import Ranking
     from mpc_lab.results.audit import Audit
 
 Check = Callable[[Look], Finding | None]
@@ -73,8 +73,6 @@ def preflight(ranking: Ranking) -> pd.DataFrame:
     >>> found["state"].unique().tolist()
     ['ok']
     """
-    from mpc_lab.ranking import Ranking
-
     if not isinstance(ranking, Ranking):
         raise MpcError(
             f"mpc.preflight must have a Ranking; got {type(ranking).__name__}. Make one with "
@@ -89,9 +87,9 @@ def find(audit: Audit) -> list[Finding]:
         return list(_loaded(audit.attrs[SAVED]))
     if not slices(audit)[0].cells:
         return []
-    look = Look(audit.ranking, audit)
-    checks = SUM_CHECKS if audit.ranking is None else (*ROW_CHECKS, *OUTCOME_CHECKS)
-    return _ask(look, checks)
+    if not isinstance(audit.ranking, Ranking):
+        return _ask(Look(None, audit), SUM_CHECKS)
+    return _ask(Look(audit.ranking, audit), (*ROW_CHECKS, *OUTCOME_CHECKS))
 
 
 def to_frame(findings: list[Finding]) -> pd.DataFrame:
