@@ -41,7 +41,6 @@ _OTHERS_AT_MOST = 12
 _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
-_HEAVY = 0.2
 
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
 _REASONS = {
@@ -88,7 +87,6 @@ _FIELDS = {
 _OPTIONAL = {
     "underpowered": ("underpowered", False),
     "short": ("short_of_pairs", False),
-    "heavy": ("heavy_share", math.nan),
 }
 
 
@@ -111,7 +109,6 @@ class Cell:
     ties: float
     underpowered: bool
     short: bool = False
-    heavy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -481,11 +478,6 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
             f"Caution: the interval is wider than the range of the outcome ({span:.3g}), so it "
             f"says next to nothing: {listing(named, 4)}."
         )
-    heavy = [(p, c) for p, c in cells if c.heavy > _HEAVY]
-    if heavy:
-        named = [f"{_where(p, c, parts)} ({percent(round(c.heavy, 2))})" for p, c in heavy]
-        listed = listing(named, 4)
-        yield f"Caution: one query makes up much of the variance: {listed}.{_tail_of(options)}"
     weak = [(p, c) for p, c in cells if c.underpowered]
     if weak:
         named = [_where(p, c, parts) for p, c in weak]
@@ -554,13 +546,6 @@ def _outcome_span(options: dict[str, Any]) -> float:
     if options.get("contrast") == SIGN:
         return 1.0
     return float(options.get("outcome_high", math.inf)) - float(options.get("outcome_low", 0.0))
-
-
-def _tail_of(options: dict[str, Any]) -> str:
-    """Say what to try against a long tail, unless it was tried."""
-    if options.get("contrast") == SIGN or options.get("outcome_cap") is not None:
-        return ""
-    return ' Where outcomes have a long tail, try contrast="sign" or outcome_cap=.'
 
 
 def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:
