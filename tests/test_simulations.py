@@ -200,6 +200,13 @@ def test_symmetric_pairs_call_an_honest_ranker_honest(design):
         assert seen["covers"].mean() >= 0.93 - four_errors(0.93, 50)
 
 
+@named([design for _, design in places.STUDIES["tie"]])
+def test_the_middle_of_the_jump_is_0_for_an_honest_ranker(design):
+    seen = shown_by("tie", design)
+    assert seen["excludes"].mean() <= 0.05 + four_errors(0.05, 50)
+    assert abs(seen["estimate"].mean()) <= 4 * seen["estimate"].std() / np.sqrt(50)
+
+
 @named(places.HONEST)
 def test_the_limit_of_symmetric_pairs_calls_an_honest_ranker_honest(design):
     seen = shown_by("limit", design)

@@ -10,11 +10,12 @@ are honest, or the group is worth 0.05 more than they say. Both groups have scor
 later rule may have lifted half of the group's items, or all of them, after scoring.
 
 Prints Markdown tables: how often symmetric and matched pairs give a direction at the default
-threshold, how often the limit of symmetric pairs excludes 0, and how often the interval of the
-place effect covers its population value. A log has its seed; what it showed is kept, so that
-shards and runs that were stopped go together. Exits with 1 if an honest ranker gets a direction
-above nominal, a gap is not found far more often than by matched pairs, a later rule that lifts
-everything is not seen, or a place effect is not covered, or is found where there is none.
+threshold, how often the limit of symmetric pairs and the middle of the jump exclude 0, and how
+often the interval of the place effect covers its population value. A log has its seed; what it
+showed is kept, so that shards and runs that were stopped go together. Exits with 1 if an honest
+ranker gets a direction above nominal, a gap is not found far more often than by matched pairs, a
+later rule that lifts everything is not seen, or a place effect is not covered, or is found where
+there is none.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from pathlib import Path
 import numpy as np
 
 import mpc_lab as mpc
+from mpc_lab.results.questions.tie import tie
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, UNDERVALUED
 from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, show
 from sharded import add_shards, commit, run_shard
 
 # Lists and items in a list: at the default threshold, and for the limit, which lists its pairs.
-SIZES = {"headline": (4000, 20), "limit": (1500, 10)}
+SIZES = {"headline": (4000, 20), "limit": (1500, 10), "tie": (4000, 20)}
 WORTH, LIFT, BIAS = (0.1, 0.6), 0.15, 0.05
 # For the population value of the place effect: lists whose outcomes are their own expectations.
 MANY = 5
@@ -51,10 +53,12 @@ HEADER = {
     "headline": ["`symmetric`", "bound", "`matched`", "not estimable", "mean estimate"],
     "limit": ["excludes 0", "bound", "mean estimate", "logs"],
 }
+HEADER["tie"] = HEADER["limit"]
 HEADER["headline"] += ["place effect covers", "bound", "excludes 0", "logs"]
 NAMES = {
     "headline": ("symmetric", "matched", "unknown", "estimate", "covers", "excludes"),
     "limit": ("excludes", "estimate"),
+    "tie": ("excludes", "estimate"),
 }
 LATER = {0.0: "none", 0.5: "lifts half", 1.0: "lifts all"}
 
@@ -99,6 +103,7 @@ STUDIES = {
     "gap": [("headline", design) for design in BIASED],
     "lifted": [("headline", design) for design in ALL_LIFTED],
     "limit": [("limit", design) for design in HONEST],
+    "tie": [("tie", design) for design in HONEST if not design.lifted],
 }
 
 
@@ -191,7 +196,13 @@ def limit_of(design: Design, seed: int) -> list[float]:
     return [float(low > 0 or high < 0), float(limit["estimate"])]
 
 
-CALLS = {"headline": found, "limit": limit_of}
+def middle_of(design: Design, seed: int) -> list[float]:
+    """Return whether the interval of the middle of the jump excludes 0, and the middle."""
+    middle, low, high = tie(audit_of("tie", design, seed), "member").middle
+    return [float(low > 0 or high < 0), middle]
+
+
+CALLS = {"headline": found, "limit": limit_of, "tie": middle_of}
 
 
 def _mean(values: np.ndarray) -> float:
@@ -227,7 +238,12 @@ def limit_row(design: Design, seen: np.ndarray) -> tuple[list, bool]:
     return [*design.shown, excludes, text, f"{mean:+.4f}", len(seen)], good
 
 
-ROWS = {"headline": headline_row, "limit": limit_row}
+ROWS = {"headline": headline_row, "limit": limit_row, "tie": limit_row}
+HOW = {
+    "headline": "at the first percentile",
+    "limit": "by the limit",
+    "tie": "by the middle of the jump of `charts.tie`",
+}
 
 
 def print_tables(results: dict) -> bool:
@@ -239,8 +255,7 @@ def print_tables(results: dict) -> bool:
         ]
         if not rows:
             continue
-        what = "at the first percentile" if study == "headline" else "by the limit"
-        print(f"{queries:,} lists of {size} items, {what}\n")
+        print(f"{queries:,} lists of {size} items, {HOW[study]}\n")
         show([*DESIGN, *HEADER[study]], rows)
         print()
         holds &= all(good for _, good in rows)
@@ -275,7 +290,8 @@ def main() -> int:
     text += page.getvalue().rstrip() + "\n"
     print(text)
     if chosen.store:
-        STORED.write_text(text, encoding="utf-8")
+        some = "" if set(chosen.only) == set(STUDIES) else "-".join(["", *chosen.only])
+        STORED.with_stem(STORED.stem + some).write_text(text, encoding="utf-8")
     return 0 if holds else 1
 
 
