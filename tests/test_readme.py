@@ -33,7 +33,7 @@ def test_every_python_block_runs_and_prints_what_the_next_block_shows():
             if after == "text":
                 assert lines(printed.getvalue()) == lines(expected)
                 shown += 1
-    assert shown == 3
+    assert shown == 4
 
 
 def test_the_two_commands_are_there():
