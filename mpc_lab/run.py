@@ -53,6 +53,7 @@ from mpc_lab.pairing.walk import Source
 from mpc_lab.ranking import Ranking
 from mpc_lab.results import Audit, assemble
 from mpc_lab.results.assemble import infer
+from mpc_lab.results.looks import count_look, key_of
 from mpc_lab.results.plan import Plan, attributes, check_bounds, find_bounds, make_plan
 from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
 from mpc_lab.results.sums import label_sums
@@ -250,7 +251,15 @@ def audit(
         log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
         _check_rows_stay(plan, log)
         with announced_compilation(bar.wanted), log.source(plan, bar) as source:
-            return _with_bootstrap(plan, _run(plan, log, source))
+            made = _with_bootstrap(plan, _run(plan, log, source))
+        made._looks = count_look(key_of(log.ranking, log.origin), _tags(made))
+        return made
+
+
+def _tags(made: Audit) -> dict[str, Any]:
+    """Return the options of an audit and the columns that it was made from."""
+    options, columns = (json.loads(str(made.attrs[name])) for name in ("options", "columns"))
+    return {**options, **columns}
 
 
 def _check_keywords(columns: dict[str, Any]) -> None:

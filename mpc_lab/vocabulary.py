@@ -594,7 +594,8 @@ ROLES = {
             "what came of showing the item",
             "outcome label rating click clicked clicks relevance rel grade target ytrue y "
             "conversion converted purchase purchased bought booking booked hired applied reward "
-            "gain response engagement watched feedback stars",
+            "gain response engagement watched feedback stars recid recidivism reoffended default "
+            "defaulted churn churned returned refunded fraud complaint",
             is_needed=True,
             is_number=True,
         ),

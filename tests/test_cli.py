@@ -7,6 +7,7 @@ import sys
 import numba
 import pandas as pd
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 import mpc_lab as mpc
@@ -307,3 +308,64 @@ def test_a_command_is_one_record_in_the_list(monkeypatch, capsys):
     monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, echo))
     assert cli.main(["echo", "hello"]) == 2
     assert capsys.readouterr().out == "hello\n"
+
+
+NAMES = [
+    "Deutsche Bücher und Zeitschriften",
+    "Science-Fiction & Fantasy",
+    "Kids",
+    "日本の映画と音楽",
+]
+
+
+def several(names=NAMES):
+    rows = [
+        headline(group=name, n_pairs=10 ** (k + 3), epsilon=0.01 * (k + 1))
+        for k, name in enumerate(names)
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def lines_at(width, frame):
+    console = Console(width=width, force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(headline_table(frame, width))
+    return capture.get().splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 79, 100, 60])
+def test_names_keep_their_width_in_a_terminal(width):
+    lines = lines_at(width, several())
+    assert sum("│" in line for line in lines) == len(NAMES)  # no row takes two lines
+    for name in NAMES:
+        assert any(name in line and "undervalued" in line for line in lines)
+    assert all(cell_len(line) <= width for line in lines)
+    shown = "+0.010 to +0.090" if width > 70 else "+0.050"
+    assert all(shown in line for line in lines if "undervalued" in line)
+
+
+def test_a_narrow_terminal_gives_up_the_last_columns_and_a_wide_one_none():
+    assert "ε" in lines_at(140, several())[2]
+    assert "ε" not in lines_at(80, several())[2]
+
+
+def test_very_long_names_are_cut_and_still_differ():
+    names = ["a very long name of a group of items that goes on and on: " + end for end in "xy"]
+    lines = [line for line in lines_at(80, several(names)) if "undervalued" in line]
+    shown = [line.split("│")[1].strip() for line in lines]
+    assert len(set(shown)) == 2
+    assert all(name.startswith("a very long name of a group") for name in shown)
+
+
+def test_what_is_no_terminal_gets_lines_of_any_length(capsys):
+    cli.main(SMALL)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("│" in line for line in lines) == 2
+    assert any("ε" in line for line in lines)
+
+
+def test_the_numbers_of_a_column_share_digits():
+    frame = pd.concat([headline(), headline(bracket_low=-0.5, bracket_high=1.5)])
+    lines = [line for line in lines_at(140, frame) if "undervalued" in line]
+    gaps = [line.split("│")[3].strip() for line in lines]
+    assert {len(gap.split(".")[1]) for gap in gaps} == {3}

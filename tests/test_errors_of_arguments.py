@@ -99,7 +99,7 @@ def test_a_log_of_more_queries_than_fit_is_refused():
 
 
 def test_a_pool_of_no_list_is_refused():
-    with pytest.raises(mpc.MpcError, match="a list of at least two audits"):
+    with pytest.raises(mpc.MpcError, match="audits must be a list of audits"):
         mpc.pool(np.array(3))
 
 

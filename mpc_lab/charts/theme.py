@@ -9,13 +9,14 @@ Ito's palette; a shape, a dash or a word always says the same again.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import altair as alt
 import numpy as np
@@ -27,6 +28,7 @@ from mpc_lab.errors import MpcError, check_number, near_match
 from mpc_lab.html import PageJSON
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
+from mpc_lab.results.wording import check_title
 from mpc_lab.text import guarded, percent, quoted, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, VERDICTS
 from mpc_lab.writing import replacing, target_path
@@ -79,6 +81,17 @@ def finish(chart: Kind, title: str, subtitle: Sequence[str], width: int = WIDTH)
     )
     themed: Kind = made.configure(**_config())
     return themed
+
+
+def add_title(chart: Kind, about: str) -> Kind:
+    """Return a chart of :func:`finish` that says first what it is about."""
+    made: Any = chart.copy()
+    made.title.text = [about, *made.title.text]
+    words = dict(made.usermeta["mpc"])
+    made.usermeta = {"mpc": {**words, "title": f"{about}. {words['title']}"}}
+    made.description = f"{about}. {made.description}"
+    titled: Kind = made
+    return titled
 
 
 def _broken(lines: Sequence[str], width: float) -> list[str]:
@@ -250,7 +263,7 @@ def of_rule(rule: str, mode: str) -> str:
 # ---- charts by their names, and as files that need no network: PNG, SVG, or a page
 
 _LARGEST_SCALE = 20
-_KINDS = (".png", ".svg", ".html")
+_KINDS = (".png", ".svg", ".pdf", ".html")
 # No entry of the menu leads to a page on the network.
 _ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
 _EMBED = {"renderer": "svg", "actions": _ACTIONS}
@@ -263,9 +276,19 @@ CHARTS: dict[str, Callable[..., AnyChart]] = {}
 
 
 def chart(make: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
-    """Register a function of an audit as the chart of its own name."""
-    CHARTS[make.__name__] = make
-    return make
+    """Register a function of an audit as the chart of its own name.
+
+    The chart then also takes ``title=``, which says above it what it is about.
+    """
+
+    @functools.wraps(make)
+    def titled(*given: Any, title: str | None = None, **options: Any) -> Any:
+        drawn: Any = make(*given, **options)
+        about = check_title(title)
+        return add_title(drawn, about) if about else drawn
+
+    CHARTS[make.__name__] = titled
+    return cast(Callable[Given, Drawn], titled)
 
 
 def draw(name: str, audit: Audit, *given: object, **options: object) -> AnyChart:
@@ -308,7 +331,7 @@ def save(
     ----------
     chart : altair chart
     path : path
-        Ends in ``.png``, ``.svg`` or ``.html``.
+        Ends in ``.png``, ``.svg``, ``.pdf`` or ``.html``.
     scale : float
         Pixels of a PNG for each unit of the drawing.
     background : str, optional
@@ -343,6 +366,8 @@ def save(
     try:
         if kind == ".png":
             drawn = png(chart, scale, background or "white")
+        elif kind == ".pdf":
+            drawn = pdf(chart, background or "white")
         else:
             drawn = (svg_of(chart.to_dict()) if kind == ".svg" else page(chart)).encode()
     except (SchemaValidationError, TypeError, ValueError) as error:
@@ -359,6 +384,14 @@ def png(chart: AnyChart, scale: float = 2.0, background: str = "white") -> bytes
     drawn = io.BytesIO()
     chart.properties(background=background).save(drawn, format="png", scale_factor=scale)
     return drawn.getvalue()
+
+
+def pdf(chart: AnyChart, background: str = "white") -> bytes:
+    """Return a chart drawn as one page of PDF."""
+    import vl_convert
+
+    spec = chart.properties(background=background).to_dict()
+    return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=_vega_lite()))
 
 
 def svg(chart: AnyChart) -> str:
@@ -378,8 +411,11 @@ def svg_of(spec: dict[str, Any]) -> str:
     """Return a specification drawn as SVG."""
     import vl_convert
 
-    version = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=version))
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=_vega_lite()))
+
+
+def _vega_lite() -> str:
+    return ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 
 def page(chart: AnyChart) -> str:

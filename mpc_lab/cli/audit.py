@@ -6,8 +6,9 @@ An audit is shown in words and as a table, and written as CSV that no spreadshee
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from mpc_lab.cli.options import (
 )
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
-from mpc_lab.text import FEW, NOTHING, entry, is_few, plain
+from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, labels, plain
 from mpc_lab.vocabulary import NEEDED_ROLES, ROLES
 from mpc_lab.writing import target_path, write_text
 
@@ -74,6 +75,7 @@ _STDOUT = Path("-")
 # A path of "-" prints these instead.
 _PRINTED = ("json", "csv", "card")
 _PLANNED = 1000
+_LEAST = ("min_pairs", "min_effective")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_gate(given: dict[str, Any]) -> None:
     if not given.get("gate"):
-        for name in ("anytime", "planned", "gate_rule"):
+        for name in ("anytime", "planned", "gate_rule", "min_pairs", "min_effective"):
             if name in given and given[name] is not False:
                 raise MpcError(f"{BY_NAME[name].flag} says how the gate decides: add --gate.")
     elif "planned" in given and not given.get("anytime"):
@@ -185,10 +187,16 @@ def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
         listed = ", ".join(f"--{name}" for name in absent)
         raise MpcError(
             f"An audit needs {listed}: name a column of {files.paths[0]!r} for each, which has "
-            f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}; or let "
-            "--guess choose."
+            f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}"
+            f"{_or_guess(given)}."
         )
     return roles
+
+
+def _or_guess(given: dict[str, Any]) -> str:
+    if given.get("guess"):
+        return "; --guess found no column whose name and values tell"
+    return "; or let --guess choose"
 
 
 def _guessed(
@@ -262,9 +270,10 @@ def _audit(files: Files, given: dict[str, Any]) -> Audit:
 
 
 def _gate(result: Audit, given: dict[str, Any], planned: int | None) -> tuple[int, str]:
-    from mpc_lab.results.gate import decide, explain
+    from mpc_lab.results.gate import Least, decide, explain
 
-    decision = decide(result, planned=planned, scoring_rule=given.get("gate_rule"))
+    least = Least(*(given.get(name, 0) for name in _LEAST))
+    decision = decide(result, planned=planned, scoring_rule=given.get("gate_rule"), least=least)
     return decision.answer, explain(result, decision)
 
 
@@ -272,13 +281,15 @@ def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
     """Write whatever was asked for, with the gate as it was decided, and say where it is."""
     made = []
     gate: dict[str, Any] = {"planned": planned, "gate_rule": given.get("gate_rule")}
+    gate |= {name: given[name] for name in _LEAST if name in given}
+    about: dict[str, Any] = {"title": given.get("title")}
     if "save" in given:
         result.save(given["save"])
         made.append("save")
     if "report" in given:
         shown = _shows_progress(given)
         how = {"pairs": given.get("pairs", 0), "show_ids": given.get("show_ids", False)}
-        result.report(given["report"], **how, progress=shown, **gate)
+        result.report(given["report"], **how, progress=shown, **gate, **about)
         made.append("report")
     if "json" in given:
         _put(given["json"], result.to_json(**gate) + "\n")
@@ -287,7 +298,7 @@ def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
         _put(given["csv"], to_csv(result))
         made.append("csv")
     if "card" in given:
-        _put(given["card"], result.model_card(**gate))
+        _put(given["card"], result.model_card(**gate, **about))
         made.append("card")
     for name in made:
         if given[name] != _STDOUT:
@@ -398,56 +409,111 @@ def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
     print(plain("\n".join(lines), lines=True), file=stream)
     print(file=stream)
     frame = result.to_frame()
-    PipedConsole(highlight=False, file=stream).print(headline_table(frame.head(_ROWS)))
+    console = PipedConsole(highlight=False, file=stream)
+    if not console.is_terminal:
+        console.width = _UNLIMITED  # what reads a file or a pipe takes lines of any length
+    console.print(headline_table(frame.head(_ROWS), console.width))
     if len(frame) > _ROWS:
         more = f"and {len(frame) - _ROWS:,} more rows; --csv and --save have them all."
         print(more, file=stream)
 
 
-def headline_table(frame: pd.DataFrame) -> Table:
+_UNLIMITED = 10_000
+_BRACKET = "adjusted\nbracket"
+_NUMBERS = ("gap", _BRACKET, "pairs", "queries", "ε")
+_GIVE_WAY = ("ε", "queries", "pairs", _BRACKET, "gap")
+
+
+def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
     """Lay out the headline: one row for each audited cell.
+
+    Names are never broken, nor left out: in a narrow terminal the last columns give way to them.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Of ``audit.to_frame()``.
+    width : int
+        How many characters fit into a line.
     """
     from rich.table import Table
     from rich.text import Text
 
+    columns = _columns(frame)
+    if _width({"group": columns["group"]}) > width // 2:
+        columns["group"] = _short(frame["group"])
+    for name in _GIVE_WAY:
+        if _width(columns) <= width:
+            break
+        columns.pop(name, None)
     table = Table()
-    several = [name for name in ("scoring_rule", "pairing_mode") if _differ(frame, name)]
-    for name in ("group", *several):
-        table.add_column(_HEADS.get(name, name), overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    if "exploratory" in frame:
-        table.add_column("declared", no_wrap=True)
-    for name in ("gap", "adjusted\nbracket", "pairs", "queries", "ε"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in frame.reset_index().to_dict("records"):
+    for name in columns:
+        table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    for row in zip(*columns.values(), strict=True):
         # Text, not str: rich reads a str as markup.
-        table.add_row(*(Text(plain(cell)) for cell in _cells(row, several)))
+        table.add_row(*map(Text, row))
     return table
+
+
+def _short(groups: pd.Series) -> list[str]:
+    """Return names that are cut where they are long, and still differ."""
+    known = list(dict.fromkeys(groups))
+    short = dict(zip(known, labels(known), strict=True))
+    return [short[group] for group in groups]
+
+
+def _width(columns: dict[str, list[str]]) -> int:
+    """Return how wide a table of these columns is: a rule and two spaces for each."""
+    from rich.cells import cell_len
+
+    lines = [[*name.split("\n"), *cells] for name, cells in columns.items()]
+    return 1 + sum(3 + max(map(cell_len, column)) for column in lines)
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the cells of the table by the heads of its columns; numbers of one share digits."""
+    several = [name for name in ("scoring_rule", "pairing_mode") if _differ(frame, name)]
+    low, high = frame["bracket_low"].tolist(), frame["bracket_high"].tolist()
+    places = _shared_places(low, high)
+    made = {"group": [plain(name) for name in frame["group"]]}
+    made |= {_HEADS[name]: [plain(cell) for cell in frame[name]] for name in several}
+    made["verdict"] = [plain(verdict) for verdict in frame["verdict"]]
+    if "exploratory" in frame:
+        made["declared"] = ["no: exploratory" if flag else "yes" for flag in frame["exploratory"]]
+    return made | {
+        "gap": [_signed(value, places) for value in frame["estimate"].tolist()],
+        # The interval that the verdict rests on.
+        _BRACKET: [
+            f"{_signed(a, places)} to {_signed(b, places)}" if a == a else NOTHING
+            for a, b in zip(low, high, strict=True)
+        ],
+        "pairs": [f"{count:,}" for count in frame["n_pairs"]],
+        "queries": [f"{count:,}" for count in frame["n_queries"]],
+        "ε": _thresholds(frame["epsilon"].tolist()),
+    }
+
+
+def _shared_places(low: list[float], high: list[float]) -> int:
+    """Return the decimals of all gaps: those that the narrowest interval deserves, up to 6."""
+    known = [decimals(*ends) for ends in zip(low, high, strict=True) if ends[0] == ends[0]]
+    return min(max(known, default=3), 6)
+
+
+def _signed(value: float, places: int) -> str:
+    return entry(value, f"+,.{places}f")
+
+
+def _thresholds(values: list[float]) -> list[str]:
+    """Return thresholds with three digits of the smallest, unless they are very far apart."""
+    known = [abs(value) for value in values if math.isfinite(value) and value]
+    if not known or max(known) > 10_000 * min(known):
+        return [entry(value, ".3g") for value in values]
+    places = max(2 - math.floor(math.log10(min(known))), 0)
+    return [entry(value, f",.{places}f" if places <= 8 else ".3g") for value in values]
 
 
 def _differ(frame: pd.DataFrame, name: str) -> bool:
     return name in frame and len(set(frame[name])) > 1
-
-
-def _cells(row: dict[Hashable, Any], several: list[str]) -> tuple[str, ...]:
-    low, high = row["bracket_low"], row["bracket_high"]
-    return (
-        row["group"],
-        *(row[name] for name in several),
-        row["verdict"],
-        *(["no: exploratory" if row["exploratory"] else "yes"] if "exploratory" in row else []),
-        entry(row["estimate"], "+.3f"),
-        # The interval that the verdict rests on.
-        f"{entry(low, '+.3f')} to {entry(high, '+.3f')}" if low == low else NOTHING,
-        f"{row['n_pairs']:,}",
-        f"{row['n_queries']:,}",
-        entry(row["epsilon"], ".3g"),
-    )
 
 
 def to_csv(audit: Audit) -> str:

@@ -276,6 +276,13 @@ OPTIONS = (
     Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),
     Option("card", "path", OUTPUT, "write a model-card section in Markdown; - prints it", "OUT.md"),
     Option("preflight", "flag", OUTPUT, "print every check of the log, also those that are ok"),
+    Option(
+        "title",
+        "text",
+        OUTPUT,
+        'what report and card are about, such as "search, model 7, week 12"',
+        "WORDS",
+    ),
     Option("quiet", "flag", OUTPUT, "print no summary and no table"),
     Option("progress", "flag", OUTPUT, "show a progress bar (in a terminal)"),
     Option(
@@ -291,6 +298,14 @@ OPTIONS = (
         GATE,
         "the scoring rule that the gate goes by (baseline, or the first of --rules)",
         "RULE",
+    ),
+    Option("min_pairs", "whole", GATE, "groups with fewer pairs do not decide (0)", "N"),
+    Option(
+        "min_effective",
+        "number",
+        GATE,
+        "groups with fewer effective queries or items do not decide (0)",
+        "NUMBER",
     ),
     Option(
         "anytime",

@@ -256,7 +256,10 @@ def calibration_curves(
 def segment_index(ranking: Ranking, segment: str) -> int:
     """Return the place of a segment in the ranking's segments."""
     if ranking.segment_code is None:
-        raise MpcError("There are no segments without a segment column: pass segment= to Ranking.")
+        raise MpcError(
+            "segments must be known to look inside them; got a log without a segment column. Name "
+            'the column that labels queries, such as segment="country", and run the audit again.'
+        )
     if not isinstance(segment, str) or segment not in ranking.segments:
         hint = near_match(segment, ranking.segments)
         raise MpcError(f"There is no segment {segment!r} in this ranking.{hint}")

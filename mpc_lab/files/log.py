@@ -304,10 +304,12 @@ def _convert(array: Any, wanted: Any, part: LogFile, row: int, roles: Roles) -> 
 def _bad_cell(array: Any, at: int, name: str, part: LogFile, row: int, roles: Roles) -> MpcError:
     what = "numbers" if name in roles.numbers else "true and false, or 1 and 0"
     cell, line = array[at].as_py(), part.line_of(row + at)
-    comma = " Write decimals with a point." if _DECIMAL_COMMA.fullmatch(cell) else ""
+    remedy = " Write decimals with a point." if _DECIMAL_COMMA.fullmatch(cell) else ""
+    if str(cell).strip().lower() in ("yes", "no", "y", "n"):
+        remedy = " Write 1 for yes and 0 for no."
     return MpcError(
         f"Column {name!r} of {part.path!r} must hold {what}; got {cell!r} in line {line:,}."
-        f"{comma} Correct it, or name another column."
+        f"{remedy} Correct it, or name another column."
     )
 
 

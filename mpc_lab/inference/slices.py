@@ -289,7 +289,10 @@ def by_segment(
         On what terms rows are compared.
     """
     if ranking.segment_code is None:
-        raise MpcError("There are no segments without a segment column: pass segment= to Ranking.")
+        raise MpcError(
+            "segments must be known to look inside them; got a log without a segment column. Name "
+            'the column that labels queries, such as segment="country", and run the audit again.'
+        )
     pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode, terms=terms)
     of_query = np.empty(ranking.n_queries, dtype=np.int64)
     of_query[ranking.query_code] = ranking.segment_code

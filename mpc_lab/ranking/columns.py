@@ -7,6 +7,7 @@ or boolean columns, becomes bit masks.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -199,10 +200,28 @@ def numbers(series: Series, what: str) -> Floats:
         ) from error
     if values is None:
         raise MpcError(
-            f"{what} must hold numbers, but it holds {_kind(series)}: convert it first, "
-            "for example with pandas.to_numeric or a cast to Float64."
+            f"{what} must hold numbers, but it holds {_kind(series)}: {_how_to_convert(series)}."
         )
     return values
+
+
+_ANSWERS = ({"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"})
+_COMMA_NUMBER = re.compile(r"[-+]?\d+,\d+")
+
+
+def _how_to_convert(series: Series) -> str:
+    """Return how to make numbers of what a column holds."""
+    cells = [str(cell).strip() for cell in series.head(100).to_list() if isinstance(cell, str)]
+    column = f"frame[{series.name!r}]"
+    if cells and any({cell.lower() for cell in cells} <= answers for answers in _ANSWERS):
+        first = next((one for one in cells if one.lower()[0] in "yt"), cells[0])
+        return f"make them 1 and 0, for example with {column} == {first!r}"
+    if cells and all(_COMMA_NUMBER.fullmatch(cell) or cell.isdecimal() for cell in cells):
+        return (
+            "write decimals with a point, for example with "
+            f'{column}.str.replace(",", ".").astype(float)'
+        )
+    return "convert it first, for example with pandas.to_numeric or a cast to Float64"
 
 
 def _is_pandas(series: Series) -> bool:

@@ -467,7 +467,8 @@ def _points(role: str, column: _Column) -> float:
         return 0.0
     if role == "group" and len(telling) > 1 and telling[0] in ROLES["query"].words:
         return 0.0  # the type of a query, the gender of a user
-    joined, head = "".join(telling), telling[-1].removesuffix("id")
+    joined, head = "".join(telling), telling[-1]
+    head = head if head in known else head.removesuffix("id")
     if role == "score" and _OF_A_MODEL.intersection(words):
         match, points = "score", _EXACT
     elif joined in known:

@@ -20,8 +20,9 @@ from mpc_lab.html import chart_library, escape, paragraphs
 from mpc_lab.report.context import Context, Section
 from mpc_lab.report.documents import model_card, schema, to_json
 from mpc_lab.report.sections import SECTIONS
-from mpc_lab.results.gate import state
-from mpc_lab.results.wording import declared
+from mpc_lab.results.gate import Least, state
+from mpc_lab.results.looks import looks_in_words
+from mpc_lab.results.wording import check_title, declared, log_in_words
 from mpc_lab.text import quoted
 from mpc_lab.writing import target_path, write_text
 
@@ -61,6 +62,8 @@ def write(
     planned: int | None = None,
     gate_rule: str | None = None,
     show_ids: bool = False,
+    least: Least | None = None,
+    title: str | None = None,
 ) -> Path:
     """Write the report of an audit; see :meth:`mpc_lab.Audit.report`."""
     shown = check_whole(
@@ -68,8 +71,9 @@ def write(
     )
     # A hopeless path is refused before the work.
     target_path(path)
+    about = check_title(title)
     named = check_flag("show_ids", show_ids)
-    made = page(audit, shown, covariates, progress, planned, gate_rule, named)
+    made = page(audit, shown, covariates, progress, planned, gate_rule, named, least, about)
     return write_text(path, made)
 
 
@@ -81,9 +85,12 @@ def page(
     planned: int | None = None,
     gate_rule: str | None = None,
     show_ids: bool = False,
+    least: Least | None = None,
+    title: str = "",
 ) -> str:
     """Return the report of an audit as one HTML text."""
-    gate = "" if planned is None else state(audit, planned, gate_rule)
+    gate = state(audit, planned, gate_rule, least)
+    heading = f"Matched pair audit{f': {title}' if title else ''}"
     context = Context(audit, pairs, covariates, gate, show_ids)
     bodies = []
     with Progress(progress, unit="section") as bar:
@@ -104,8 +111,8 @@ def page(
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(code)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
-        f"<title>Matched pair audit</title><style>{style}</style></head><body>"
-        f"<header><h1>Matched pair audit</h1>{_subtitle(context)}</header>"
+        f"<title>{escape(heading)}</title><style>{style}</style></head><body>"
+        f"<header><h1>{escape(heading)}</h1>{_subtitle(context)}</header>"
         f'<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
         f"<script>{code}</script></body></html>\n"
     )
@@ -138,4 +145,7 @@ def _subtitle(context: Context) -> str:
     part = context.part
     rule = "" if part.rule == "baseline" else f", scores of rule {quoted(part.rule)}"
     made = f"Does the ranker undervalue a group of items? {part.mode.capitalize()} pairs{rule}. "
-    return paragraphs([f"{made}Made with mpc_lab {__version__}; opens without a network."], "soft")
+    made += f"Made with mpc_lab {__version__}; opens without a network."
+    about = log_in_words(context.options)
+    looks = looks_in_words(context.audit.looks)
+    return paragraphs([line for line in (about, looks, made) if line], "soft")

@@ -15,10 +15,12 @@ import xarray as xr
 
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import settings
-from mpc_lab.results.gate import decide, state
+from mpc_lab.results.gate import Least, decide, state
+from mpc_lab.results.looks import looks_in_words
 from mpc_lab.results.preflight.look import as_rows
 from mpc_lab.results.recipe import Recipe, describe_data, options_of, recipe, versions
 from mpc_lab.results.summary import Cell, interval_word, reading, slices
+from mpc_lab.results.wording import check_title, log_in_words
 from mpc_lab.text import guarded, is_few, minus, name, percent, plain, with_ends
 
 if TYPE_CHECKING:
@@ -41,10 +43,17 @@ LIMITS = (
 )
 
 
-def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None = None) -> str:
+def model_card(
+    audit: Audit,
+    planned: int | None = None,
+    gate_rule: str | None = None,
+    least: Least | None = None,
+    title: str | None = None,
+) -> str:
     """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
     found, part, options = reading(audit, leaves=True), slices(audit)[0], options_of(audit)
-    gate = state(audit, planned, gate_rule)
+    gate = state(audit, planned, gate_rule, least)
+    about = check_title(title)
     level = percent(float(options.get("level", 0.95)))
     adjusted = "" if options.get("adjust") == "none" else "adjusted "
     shown = part.cells[:_ROWS]
@@ -52,8 +61,9 @@ def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None =
     interval = f"{adjusted}{level} {interval_word(part.mode, settings(audit))}"
     heads = ["Group", "Verdict", "Gap", interval.capitalize(), "Pairs"]
     lines = [
-        "## Matched pair calibration",
+        f"## Matched pair calibration{f': {escape_markdown(about)}' if about else ''}",
         "",
+        *([f"{escape_markdown(log)}", ""] if (log := log_in_words(settings(audit))) else []),
         "Inside each query, items of a group were paired with items outside it that were scored "
         "the same or just above. The gap is the mean difference of their outcomes: above 0, items "
         "of the group had higher outcomes than the items ranked just above them.",
@@ -66,6 +76,7 @@ def model_card(audit: Audit, planned: int | None = None, gate_rule: str | None =
         "### How it was measured",
         "",
         *_bullets([*found.compared, *found.more]),
+        *_bullets([looks] if (looks := looks_in_words(audit.looks)) else []),
         "",
         *_bullets(_data(audit)),
         "",
@@ -144,7 +155,11 @@ def schema() -> dict[str, Any]:
 
 
 def to_json(
-    audit: Audit, curve: bool = True, planned: int | None = None, gate_rule: str | None = None
+    audit: Audit,
+    curve: bool = True,
+    planned: int | None = None,
+    gate_rule: str | None = None,
+    least: Least | None = None,
 ) -> str:
     """Return the numbers of an audit as one JSON text; see :meth:`mpc_lab.Audit.to_json`."""
     words = reading(audit, leaves=True)
@@ -158,7 +173,7 @@ def to_json(
             "cautions": words.cautions,
         },
         "preflight": as_rows([one.to_leave() for one in audit._checked]),
-        "gate": _gate(audit, planned, gate_rule),
+        "gate": _gate(audit, planned, gate_rule, least),
         "settings": options_of(audit),
         "data": describe_data(audit),
         "versions": versions(audit),
@@ -183,10 +198,12 @@ def _recipe_parts(found: Recipe) -> dict[str, Any]:
     }
 
 
-def _gate(audit: Audit, planned: int | None, rule: str | None) -> dict[str, Any] | None:
+def _gate(
+    audit: Audit, planned: int | None, rule: str | None, least: Least | None
+) -> dict[str, Any] | None:
     """Return what the gate says; nothing for an audit that holds no sums to ask."""
     try:
-        found = decide(audit, planned=planned, scoring_rule=rule)
+        found = decide(audit, planned=planned, scoring_rule=rule, least=least)
     except MpcError:
         # Whoever asks for a confidence sequence, or for a rule, learns why there is none.
         if planned is not None or rule is not None:
@@ -201,6 +218,7 @@ def _gate(audit: Audit, planned: int | None, rule: str | None) -> dict[str, Any]
         "pairing_mode": found.pairing_mode,
         "intervals": "fixed" if found.planned is None else "anytime",
         "planned": found.planned,
+        "set_aside": list(found.set_aside),
     }
 
 

@@ -186,6 +186,8 @@ class Audit(Questions):
         anytime: bool = False,
         planned: int = 1000,
         scoring_rule: str | None = None,
+        min_pairs: int = 0,
+        min_effective: float = 0,
     ) -> None:
         """Raise :class:`mpc_lab.AuditFailed` where a group lies outside the tolerance.
 
@@ -211,6 +213,10 @@ class Audit(Questions):
         scoring_rule : str, optional
             The rule to decide by; by default the one of ``primary``, else ``baseline``, or the
             first of an audit without it.
+        min_pairs : int
+            Groups with fewer pairs are named and do not decide.
+        min_effective : float
+            Nor do groups with fewer effective clusters (``n_effective``).
 
         Returns
         -------
@@ -229,7 +235,8 @@ class Audit(Questions):
         ('1', '2')
         """
         sequence = planned if check_flag("anytime", anytime) else None
-        _gate.check(self, tolerance, level, inconclusive, sequence, scoring_rule)
+        least = _gate.Least(min_pairs, min_effective)
+        _gate.check(self, tolerance, level, inconclusive, sequence, scoring_rule, least)
 
     def save(
         self,
@@ -282,6 +289,9 @@ class Audit(Questions):
         planned: int | None = None,
         gate_rule: str | None = None,
         show_ids: bool = False,
+        min_pairs: int = 0,
+        min_effective: float = 0,
+        title: str | None = None,
     ) -> Path:
         """Write one self-contained page, which needs no network and can be printed.
 
@@ -309,6 +319,10 @@ class Audit(Questions):
             The scoring rule that this gate goes by, as of :meth:`check`.
         show_ids : bool
             Name the queries of these pairs by their ids: ask first who may read them.
+        min_pairs, min_effective
+            What a group needs to decide this gate, as of :meth:`check`.
+        title : str, optional
+            What it is about, such as "search, model 7, week 12": it follows the heading.
 
         Returns
         -------
@@ -327,10 +341,18 @@ class Audit(Questions):
         """
         from mpc_lab.report import write
 
-        return write(self, path, pairs, covariates, progress, planned, gate_rule, show_ids)
+        least = _gate.Least(min_pairs, min_effective)
+        shown = (pairs, covariates, progress)
+        return write(self, path, *shown, planned, gate_rule, show_ids, least, title)
 
     def to_json(
-        self, curve: bool = True, *, planned: int | None = None, gate_rule: str | None = None
+        self,
+        curve: bool = True,
+        *,
+        planned: int | None = None,
+        gate_rule: str | None = None,
+        min_pairs: int = 0,
+        min_effective: float = 0,
     ) -> str:
         """Return the numbers of the audit as one JSON text.
 
@@ -345,6 +367,8 @@ class Audit(Questions):
             :meth:`check` does with ``anytime=True``. The cells stay as they are.
         gate_rule : str, optional
             The scoring rule that ``gate`` goes by, as of :meth:`check`.
+        min_pairs, min_effective
+            What a group needs to decide ``gate``, as of :meth:`check`.
 
         Returns
         -------
@@ -360,7 +384,8 @@ class Audit(Questions):
         """
         from mpc_lab.report import to_json
 
-        return to_json(self, check_flag("curve", curve), planned, gate_rule)
+        least = _gate.Least(min_pairs, min_effective)
+        return to_json(self, check_flag("curve", curve), planned, gate_rule, least)
 
     def recipe(self) -> Recipe:
         """Return what it takes to make the same numbers again.
@@ -385,7 +410,15 @@ class Audit(Questions):
         """
         return _recipe.recipe(self)
 
-    def model_card(self, *, planned: int | None = None, gate_rule: str | None = None) -> str:
+    def model_card(
+        self,
+        *,
+        planned: int | None = None,
+        gate_rule: str | None = None,
+        min_pairs: int = 0,
+        min_effective: float = 0,
+        title: str | None = None,
+    ) -> str:
         """Return a section for a model card, in Markdown.
 
         Parameters
@@ -395,6 +428,10 @@ class Audit(Questions):
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
         gate_rule : str, optional
             The scoring rule that this gate goes by, as of :meth:`check`.
+        min_pairs, min_effective
+            What a group needs to decide this gate, as of :meth:`check`.
+        title : str, optional
+            What it is about, such as "search, model 7, week 12": it follows the heading.
 
         Returns
         -------
@@ -409,7 +446,8 @@ class Audit(Questions):
         """
         from mpc_lab.report import model_card
 
-        return model_card(self, planned, gate_rule)
+        least = _gate.Least(min_pairs, min_effective)
+        return model_card(self, planned, gate_rule, least, title)
 
     def explore(self, **start: Any) -> Any:
         """Explore the audit in a notebook: sliders, charts and the pairs themselves.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.errors import AuditFailed, MpcError, check_level
+from mpc_lab.errors import AuditFailed, MpcError, check_level, check_number, check_whole
 from mpc_lab.inference.verdicts import check_tolerance, gate, outside
 from mpc_lab.results.assemble import bracketed, guarded, headline_moments, infer, judge, mode_rows
 from mpc_lab.results.base import check_label, correction_of, settings
 from mpc_lab.results.questions.sequence import intervals
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.results.wording import declared
+from mpc_lab.results.wording import declared, outcome_word, range_in_words
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
 
@@ -42,6 +42,10 @@ class Decision:
         The cells that decide; others are shown and do not.
     planned : int or None
         Where it was decided by a confidence sequence, the queries at which that is tightest.
+    set_aside : tuple of str
+        The groups with too few pairs, or clusters, to decide.
+    ranges : dict
+        The interval of each undecided group.
     """
 
     answer: int
@@ -51,6 +55,20 @@ class Decision:
     scoring_rule: str
     pairing_mode: str
     planned: int | None = None
+    set_aside: tuple[str, ...] = ()
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Least:
+    """What a group must have to decide a gate: matched pairs of its mode, effective clusters."""
+
+    pairs: int = 0
+    effective: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_whole("min_pairs", self.pairs, at_least=0)
+        check_number("min_effective", self.effective, at_least=0)
 
 
 def check(
@@ -60,11 +78,12 @@ def check(
     inconclusive: str,
     planned: int | None = None,
     scoring_rule: str | None = None,
+    least: Least | None = None,
 ) -> None:
     """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
     if not isinstance(inconclusive, str) or inconclusive not in _ANSWERS:
         raise MpcError(f"inconclusive must be 'warn', 'raise' or 'pass'; got {inconclusive!r}.")
-    found = decide(audit, tolerance, level, planned, scoring_rule)
+    found = decide(audit, tolerance, level, planned, scoring_rule, least)
     message = explain(audit, found)
     if found.answer == 1:
         raise AuditFailed(message, found.failed)
@@ -80,12 +99,39 @@ def explain(audit: AuditBase, found: Decision) -> str:
     """Return a decision in one sentence, which says where it rests on a confidence sequence."""
     said = f"audit {_said(found)}"
     if found.answer == 2:
-        what = "why" if found.tolerance is None else "what is missing"
-        said += f"; audit.summary() says {what}"
-    return f"{_basis(found)} {said}.{_other_rules(audit)}"
+        said += _why_undecided(audit, found)
+    return f"{_basis(found)} {said}.{_not_asked(found)}{_other_rules(audit)}"
 
 
-def state(audit: AuditBase, planned: int | None, scoring_rule: str | None = None) -> str:
+def _why_undecided(audit: AuditBase, found: Decision) -> str:
+    """Return the interval of each group that a gate cannot decide, in words."""
+    if found.tolerance is None or not found.ranges:
+        return ""
+    word = outcome_word(settings(audit))
+    known = [
+        f"{quoted(group)}, `{word}` between {range_in_words(*ends)}"
+        if np.isfinite(ends).all()
+        else f"{quoted(group)}, not estimable"
+        for group, ends in found.ranges.items()
+    ]
+    return f". Tolerance {found.tolerance:g}: {'; '.join(known[:4])}" + (
+        f"; and {len(known) - 4:,} more" if len(known) > 4 else ""
+    )
+
+
+def _not_asked(found: Decision) -> str:
+    if not found.set_aside:
+        return ""
+    named = listing([quoted(group) for group in found.set_aside])
+    return f" Too few pairs or effective clusters to decide, so not counted: {named}."
+
+
+def state(
+    audit: AuditBase,
+    planned: int | None,
+    scoring_rule: str | None = None,
+    least: Least | None = None,
+) -> str:
     """Return what a document says of a gate beside its verdicts.
 
     Parameters
@@ -96,11 +142,12 @@ def state(audit: AuditBase, planned: int | None, scoring_rule: str | None = None
     scoring_rule : str, optional
         As of :func:`decide`.
     """
-    if planned is None:
+    if planned is None and (least is None or least == Least()):
         return ""
-    found = decide(audit, planned=planned, scoring_rule=scoring_rule)
+    found = decide(audit, planned=planned, scoring_rule=scoring_rule, least=least)
     does = ("passes", "fails", "does not decide")[found.answer]
-    return f"The gate {does}. {_basis(found)} audit {_said(found)}.{_other_rules(audit)}"
+    said = f"{_basis(found)} audit {_said(found)}.{_not_asked(found)}{_other_rules(audit)}"
+    return f"The gate {does}. {said}"
 
 
 def _other_rules(audit: AuditBase) -> str:
@@ -130,8 +177,11 @@ def _said(found: Decision) -> str:
         named = listing([quoted(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
         return f"found {what}: {named}{where}"
+    if found.answer == 2 and not found.undecided and found.set_aside:
+        return "has no group with enough pairs or effective clusters, so it says nothing"
     if found.answer == 2 and found.tolerance is None:
-        return "could estimate no group, so it says nothing"
+        few = " with enough pairs" if found.set_aside else ""
+        return f"could estimate no group{few}, so it says nothing"
     if found.answer == 2:
         named = listing([quoted(group) for group in found.undecided])
         return f"cannot tell whether the gap is within the tolerance: {named}{where}"
@@ -146,6 +196,7 @@ def decide(
     level: float | None = None,
     planned: int | None = None,
     scoring_rule: str | None = None,
+    least: Least | None = None,
 ) -> Decision:
     """Return the gate's answer, the groups that fail it, and those that it cannot decide.
 
@@ -163,6 +214,8 @@ def decide(
     scoring_rule : str, optional
         By default the one declared before the run, else ``baseline``, or the first rule of an
         audit without it.
+    least : Least, optional
+        Groups with less are set aside: listed, and without a say.
     """
     options = settings(audit)
     tolerance = own_tolerance(audit, tolerance)
@@ -177,14 +230,27 @@ def decide(
     rules, modes = (audit.headline[dim].values.tolist() for dim in ("scoring_rule", "pairing_mode"))
     at = rules.index(rule), mode_rows(audit)[modes.index(mode)]
     verdict, low, high = (cells[name][at] for name in ("verdict", "bracket_low", "bracket_high"))
-    answer = gate(verdict, low, high, tolerance=tolerance)
-    if answer == 0 and (verdict == NOT_ESTIMABLE).all():
+    small = _below(audit, rule, mode, least or Least())
+    answer = 2
+    if not small.all():
+        answer = gate(verdict[~small], low[~small], high[~small], tolerance=tolerance)
+    if answer == 0 and (verdict[~small] == NOT_ESTIMABLE).all():
         # Where nothing could be looked at, "nothing found" would let a broken log pass.
         answer = 2
     fails = outside(verdict, low, high, tolerance=tolerance)
-    failed, undecided = _named(audit, fails), _named(audit, ~fails & (verdict != WITHIN))
+    failed = _named(audit, fails & ~small)
+    undecided = _named(audit, ~fails & (verdict != WITHIN) & ~small)
     looks = None if planned is None else int(planned)
-    return Decision(answer, failed, undecided, tolerance, rule, mode, looks)
+    ends = dict(zip(audit.groups, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    ranges, aside = {group: ends[group] for group in undecided}, _named(audit, small)
+    return Decision(answer, failed, undecided, tolerance, rule, mode, looks, aside, ranges)
+
+
+def _below(audit: AuditBase, rule: str, mode: str, least: Least) -> NDArray[np.bool_]:
+    """Return which groups have fewer pairs, or effective clusters, than it takes to decide."""
+    at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
+    effective = np.nan_to_num(at["n_effective"].values, nan=0.0)
+    return np.asarray((at["n_pairs"].values < least.pairs) | (effective < least.effective))
 
 
 def _deciding(audit: AuditBase, scoring_rule: str | None) -> tuple[str, str]:

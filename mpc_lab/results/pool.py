@@ -81,7 +81,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     audits : sequence of Audit
         Of the same groups and options. Where all were saved with ``ids=True`` and one key, a query
         that occurs in two of them is an error; otherwise the attribute ``assumes`` says
-        ``distinct queries``.
+        ``distinct queries``. One audit alone is returned as it is.
 
     Returns
     -------
@@ -95,8 +95,12 @@ def pool(audits: Sequence[Audit]) -> Audit:
     4000
     """
     audits = list(names_in(audits))
-    if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits):
-        raise MpcError("mpc.pool takes a list of at least two audits.")
+    if not audits or not all(isinstance(audit, Audit) for audit in audits):
+        raise MpcError(
+            "audits must be a list of audits; got something else. Give mpc.pool([a, b])."
+        )
+    if len(audits) == 1:
+        return audits[0]
     _check_rows(audits)
     _check_columns(audits)
     options = _common_options(audits)

@@ -563,6 +563,7 @@ class AuditBase:
         self._grid = grid
         self._curve_part = curve_part
         self._reread = reread
+        self._looks: tuple[dict[str, Any], ...] = ()
         self._rivals: dict[Any, Any] = {}
 
     @cached_property
@@ -585,6 +586,14 @@ class AuditBase:
         if self._moments is None:
             return None
         return check_moments(self._moments() if callable(self._moments) else self._moments)
+
+    @property
+    def looks(self) -> tuple[dict[str, Any], ...]:
+        """The options of all audits of this log that its process had made so far, this one last.
+
+        Empty for a pool, and where a log cannot be told from others. No part of what is compared.
+        """
+        return self._looks
 
     @property
     def groups(self) -> tuple[str, ...]:

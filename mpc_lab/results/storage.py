@@ -63,6 +63,8 @@ def save(
     target_path(path)
     tree = audit.tree.to_dict()
     parts = {name.strip("/") or "/": part for name, part in tree.items()}
+    if audit.looks:
+        parts["/"] = parts["/"].assign_attrs(looks=json.dumps(audit.looks))
     with _build(parts | _extras(audit, items, ids, key)).getbuffer() as content:
         seal = f"\nmpc_lab sha256 {hashlib.sha256(content).hexdigest()}\n".encode()
         with replacing(path) as part, open(part, "wb") as file:
@@ -76,6 +78,16 @@ def _build(parts: Mapping[str, xr.Dataset]) -> io.BytesIO:
     with h5py.File(content, "w", track_order=True) as file:
         write_parts(file, parts)
     return content
+
+
+def _looks(written: object) -> tuple[dict[str, Any], ...]:
+    """Return the audits that a file counts; what is no such list counts none."""
+    try:
+        found = json.loads(str(written))
+    except ValueError:
+        return ()
+    listed = found if isinstance(found, list) else []
+    return tuple(one for one in listed if isinstance(one, dict))
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
@@ -122,6 +134,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
     sealed = _check_seal(source, data)
     parts = _read(source, data)
     attrs = {**parts["/"].attrs, "schema_version": SCHEMA_VERSION}
+    looks = _looks(attrs.pop("looks", "[]"))
     if ranking is not None:
         _check_rows(ranking, attrs, source)
     try:
@@ -136,6 +149,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
             scores=None if ranking is None else partial(known_scores, ranking),
             saved={name: parts[name] for name in EXTRAS if name in parts},
         )
+        found._looks = looks
         # Checked now: a damaged part should not wait until it is asked for.
         _ = found.curve, found.moments
     except (KeyError, MpcError) as error:

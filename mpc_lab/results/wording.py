@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
 from mpc_lab.ranking.examination import FLOOR, Curve, PlaceTable, from_json
-from mpc_lab.text import quoted
+from mpc_lab.text import decimals, listing, number, plain, plural, quoted
 
 _CLOSENESS = {
     QUERY_SD: "Distances are in standard deviations of the logged scores of the query (closeness "
@@ -90,6 +91,53 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
             "share in which it is lower"
         )
     return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
+
+
+def check_title(title: object) -> str:
+    """Return what a document is said to be about, empty for None."""
+    if title is None:
+        return ""
+    if not isinstance(title, str) or not plain(title).strip():
+        raise MpcError(f'title must be words such as "search, model 7, week 12"; got {title!r}.')
+    return plain(title).strip()
+
+
+def log_in_words(options: Mapping[str, Any]) -> str:
+    """Return which log, score and outcome an audit is of; empty where nothing is known of it."""
+    columns = _columns(options)
+    try:
+        files = json.loads(str(options.get("source", "{}"))).get("files", [])
+        names = [quoted(PurePath(str(one["path"])).name) for one in files]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        names = []
+    sizes = [
+        plural(int(options[name]), word)
+        for name, word in (("n_rows", "row"), ("n_queries", "query"))
+        if options.get(name)
+    ]
+    if not sizes:
+        return ""
+    log = f"Log: {', '.join([*([listing(names, 4)] if names else []), *sizes])}"
+    score = columns.get("score")
+    scored = f"; score {quoted(score)}" if score is not None else ""
+    return f"{log}{scored}, outcome {quoted(outcome_word(options))}."
+
+
+def range_in_words(low: float, high: float) -> str:
+    """Return an interval of gaps as how far the outcome may be lower and higher.
+
+    Examples
+    --------
+    >>> range_in_words(-0.02, 0.05), range_in_words(0.012, 0.05)
+    ('0.020 lower and 0.050 higher', '0.012 and 0.050 higher')
+    """
+    places = decimals(low, high)
+    ends = [number(abs(end), places) for end in (low, high)]
+    if low < 0 < high:
+        return f"{ends[0]} lower and {ends[1]} higher"
+    side = "higher" if high > 0 else "lower"
+    first, second = ends if high > 0 else ends[::-1]
+    return f"{first} and {second} {side}"
 
 
 def _examined(columns: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:

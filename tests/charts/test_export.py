@@ -36,7 +36,7 @@ def test_a_background_can_be_given(audit, tmp_path):
 
 
 def test_another_ending_is_refused(audit, tmp_path):
-    with pytest.raises(mpc.MpcError, match=r"\.png, \.svg, \.html; got 'a\.bmp'"):
+    with pytest.raises(mpc.MpcError, match=r"\.png, \.svg, \.pdf, \.html; got 'a\.bmp'"):
         charts.save(charts.forest(audit), tmp_path / "a.bmp")
 
 
@@ -63,3 +63,27 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(audit, tmp_path, monkeyp
     with pytest.raises(mpc.MpcError, match=r"could not be written: .*No space left"):
         charts.save(charts.forest(audit), tmp_path / "a.svg")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pdf_is_one_page_of_vectors(audit, tmp_path):
+    path = mpc.charts.save(mpc.charts.forest(audit), tmp_path / "a.pdf")
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert content.count(b"/Type /Page\n") + content.count(b"/Type /Page ") <= 1
+    assert b"/Subtype /Image" not in content
+
+
+@pytest.mark.parametrize("name", ["forest", "ladder", "power"])
+def test_a_chart_says_what_it_is_about(audit, name):
+    given = (audit,) if name != "power" else (audit, "1")
+    plain = mpc.charts.draw(name, *given).to_dict()
+    titled = mpc.charts.draw(name, *given, title="search, week 12").to_dict()
+    assert titled["title"]["text"] == ["search, week 12", *plain["title"]["text"]]
+    assert titled["description"].startswith("search, week 12. ")
+    assert mpc.charts.draw(name, *given).to_dict() == plain
+
+
+@pytest.mark.parametrize("bad", ["", "  ", 3])
+def test_a_title_is_words(audit, bad):
+    with pytest.raises(mpc.MpcError, match="title must be words"):
+        mpc.charts.forest(audit, title=bad)

@@ -7,7 +7,7 @@ import scipy.stats
 
 import mpc_lab as mpc
 from mpc_lab.inference.verdicts import mde
-from mpc_lab.results.gate import decide
+from mpc_lab.results.gate import Least, decide
 from mpc_lab.vocabulary import INCONCLUSIVE
 from simulated import shared_catalogue
 
@@ -279,3 +279,64 @@ def test_a_tolerance_that_is_no_number_is_refused(tolerance):
     audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
     with pytest.raises(mpc.MpcError, match="tolerance must be a finite number of at least 0"):
         audit.check(tolerance=tolerance)
+
+
+def labelled(pairs_of):
+    """Return a log in which each group has so many queries of one close pair, and a clear gap."""
+    rows = []
+    for group, pairs in pairs_of.items():
+        for k in range(pairs):
+            q = f"{group}{k}"
+            rows += [(q, 0.5, 1.0 + k % 3, group), (q, 0.5, 0.0 + k % 2, "rest")]
+    names = ("q", "s", "y", "g")
+    frame = dict(zip(names, (list(column) for column in zip(*rows, strict=True)), strict=True))
+    columns = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
+    return mpc.audit(frame, **columns, groups=list(pairs_of), threshold=0.1, progress=False)
+
+
+@pytest.mark.parametrize("least", [{"min_pairs": 40}, {"min_effective": 40}])
+def test_groups_with_too_little_are_listed_and_do_not_decide(least):
+    audit = labelled({"large": 40, "small": 39})
+    with pytest.raises(mpc.AuditFailed, match="not counted: 'small'") as failed:
+        audit.check(**least)
+    assert failed.value.groups == ("large",)
+    with pytest.raises(mpc.AuditFailed) as failed:
+        audit.check(**dict.fromkeys(least, 39))
+    assert failed.value.groups == ("large", "small")
+
+
+def test_a_gate_without_any_group_that_is_large_enough_does_not_pass():
+    audit = labelled({"large": 40, "small": 39})
+    found = decide(audit, least=Least(pairs=41))
+    assert (found.answer, found.failed, found.set_aside) == (2, (), ("large", "small"))
+    with pytest.raises(mpc.AuditFailed, match="has no group with enough pairs"):
+        audit.check(min_pairs=41, inconclusive="raise")
+    assert json.loads(audit.to_json(min_pairs=40))["gate"]["set_aside"] == ["small"]
+
+
+@pytest.mark.parametrize("bad", [{"min_pairs": -1}, {"min_pairs": 2.5}, {"min_effective": -0.1}])
+def test_what_a_gate_needs_is_a_number_of_at_least_0(bad):
+    with pytest.raises(mpc.MpcError, match="min_"):
+        labelled({"large": 40}).check(**bad)
+
+
+def test_a_gate_that_cannot_tell_gives_the_interval_in_words():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=500), tolerance=0.01, progress=False)
+    with pytest.raises(
+        mpc.AuditFailed, match=r"`outcome` between .* lower and .* higher"
+    ) as failed:
+        audit.check(inconclusive="raise")
+    assert "what is missing" not in str(failed.value)
+
+
+def test_a_group_and_its_complement_are_not_both_undervalued_at_one_threshold():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n = 3000
+        rows = {"q": np.arange(n) // 10, "s": rng.random(n), "g": rng.choice(["a", "b"], n)}
+        rows["y"] = rng.normal(size=n) + (rows["g"] == "a") * rng.normal() * 0.3
+        columns = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
+        audit = mpc.audit(rows, **columns, threshold=0.05, progress=False)
+        verdicts = audit.headline.verdict.values.ravel().tolist()
+        assert verdicts.count("undervalued") <= 1
+        assert verdicts.count("overvalued") <= 1
