@@ -36,7 +36,7 @@ from pathlib import Path
 import numpy as np
 
 import mpc_lab as mpc
-from mpc_lab.results.questions.tie import tie
+from mpc_lab.results.questions.limit import tie
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, UNDERVALUED
 from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, show
 from sharded import add_shards, commit, run_shard

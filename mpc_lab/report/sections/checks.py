@@ -27,7 +27,8 @@ def curves(context: Context) -> str:
         "the item scored lower should have a slightly lower outcome whatever its group, so that "
         "curves tend to fall."
     )
-    pieces = [paragraphs([how], "soft"), paragraphs([context.focus_note], "note")]
+    pieces = [_of_ties(context), paragraphs([how], "soft")]
+    pieces.append(paragraphs([context.focus_note], "note"))
     for cell in context.focus:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(_curve, context, cell))
@@ -54,18 +55,26 @@ def _curve(context: Context, cell: Cell) -> str:
 
 
 def _tie(context: Context, cell: Cell) -> str:
+    return context.draw("tie", cell.group, context.part.rule)
+
+
+def _of_ties(context: Context) -> str:
+    """Say how both sides of a tie are read, where they are drawn."""
+    if not context.has_rows or is_rank_only(context.audit):
+        return ""
     shown = sides_by_place(context.audit)
     how = [
-        f"Left of 0 the item of the group was {'shown' if shown else 'ranked'} below the other, "
-        "right of it above. At 0 their scores are equal. Half the jump there is what being above "
-        "is worth; its middle is the gap at a tie, which that does not touch. The mean of both "
-        "sides over all these pairs is the gap of symmetric pairs.",
+        "First, pairs with nearly equal scores: left of 0 the item of the group was "
+        f"{'shown' if shown else 'ranked'} below the other, right of it above. At 0 their scores "
+        "are equal. Half the jump there is what being above is worth; its middle is the gap at a "
+        "tie, which that does not touch. The mean of both sides over all these pairs is the gap of "
+        "symmetric pairs.",
         ""
         if shown
         else "Sides go by score here, not by where items were shown: the jump is not called an "
         "effect of place.",
     ]
-    return paragraphs(how, "soft") + context.draw("tie", cell.group, context.part.rule)
+    return paragraphs(how, "soft")
 
 
 def _limit(context: Context, cell: Cell) -> str:
