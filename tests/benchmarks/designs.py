@@ -12,7 +12,7 @@ import numpy as np
 from mpc_lab.datasets import synthetic
 from mpc_lab.datasets.synthetic import synthetic_truth
 from mpc_lab.pairing.terms import default_grid
-from repeating import AT_LEAST_90, AT_LEAST_93, NOMINAL, Bound, options, show
+from repeating import AT_LEAST_90, AT_LEAST_93, NOMINAL, Bound, options, show_designs
 from simulated import (
     curve_grid,
     movielens_lists,
@@ -116,10 +116,4 @@ def study(description: str, header: list[str], rows: Callable[..., list[Any]]) -
         for genre in ("Drama", "Horror"):
             movielens_threshold(genre)
     print(f"{chosen.repetitions} repetitions, nominal 95 %\n")
-    found = [
-        row
-        for name, design in designs.items()
-        for row in rows(name, design, chosen.repetitions, chosen.jobs)
-    ]
-    show(header, found)
-    return 0 if all(good for _, good in found) else 1
+    return show_designs(header, designs, rows, chosen)

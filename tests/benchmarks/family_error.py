@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from mpc_lab.inference.verdicts import METHODS
-from repeating import AT_MOST_5, bounded, error, options, repeat, show
+from repeating import AT_MOST_5, bounded, error, options, repeat, show_designs
 from simulated import overlapping_groups, rejections, source_of
 
 EPSILON = 0.05
@@ -63,13 +63,7 @@ def main() -> int:
     """Run the simulations, print the table, return the exit code."""
     chosen = options(__doc__)
     print(f"{chosen.repetitions} repetitions, 20 groups, nominal 5 %\n")
-    found = [
-        row
-        for name, design in DESIGNS.items()
-        for row in rows(name, design, chosen.repetitions, chosen.jobs)
-    ]
-    show(HEADER, found)
-    return 0 if all(good for _, good in found) else 1
+    return show_designs(HEADER, DESIGNS, rows, chosen)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import numpy as np
 from mpc_lab.comparators.base import Case
 from mpc_lab.comparators.registry import adjust, compare, compare_mpc, explain
 from mpc_lab.pairing.log import sort_rows
-from repeating import AT_MOST_5, bounded, error, options, repeat, show
+from repeating import AT_MOST_5, bounded, error, options, repeat, show_designs
 from simulated import LEVEL, ranking_of
 
 GROUPS, LISTS, SHOWN, TOP = 6, 300, 10, 3
@@ -80,13 +80,7 @@ def main() -> int:
     """Run the simulations, print the table, return the exit code."""
     chosen = options(__doc__, repetitions=1000)
     print(f"{chosen.repetitions} repetitions, six groups, nominal 5 %\n")
-    found = [
-        row
-        for name, informative in DESIGNS.items()
-        for row in rows(name, informative, chosen.repetitions, chosen.jobs)
-    ]
-    show(HEADER, found)
-    return 0 if all(good for _, good in found) else 1
+    return show_designs(HEADER, DESIGNS, rows, chosen)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
@@ -53,6 +53,32 @@ def bounded(rate: float, n: int, bound: Bound) -> tuple[bool, str]:
     if bound.high == 1:
         return rate >= low, f"≥ {low:.3f}"
     return low <= rate <= high, f"≤ {high:.3f}" if bound.low == 0 else f"[{low:.3f}, {high:.3f}]"
+
+
+def show_designs(
+    header: Sequence[str],
+    designs: Mapping[str, Any],
+    rows: Callable[[str, Any, int, int], Sequence[tuple[Sequence[Any], bool]]],
+    chosen: argparse.Namespace,
+) -> int:
+    """Print the rows of every design, and return the exit code: whether all of them hold.
+
+    Parameters
+    ----------
+    header : sequence of str
+    designs : mapping of str
+    rows : callable
+        From name, design, repetitions and jobs to rows of (cells, whether they hold).
+    chosen : argparse.Namespace
+        What `options` returned.
+    """
+    found = [
+        row
+        for name, design in designs.items()
+        for row in rows(name, design, chosen.repetitions, chosen.jobs)
+    ]
+    show(header, found)
+    return 0 if all(good for _, good in found) else 1
 
 
 def show(header: Sequence[str], rows: Sequence[tuple[Sequence[Any], bool]]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from mpc_lab.inference.slices import by_position, by_segment, pair_table
 from mpc_lab.inference.verdicts import adjust
-from repeating import AT_LEAST_93, AT_MOST_5, bounded, options, repeat, show
+from repeating import AT_LEAST_93, AT_MOST_5, bounded, options, repeat, show_designs
 from simulated import LEVEL, shared_catalogue
 
 EPSILON = 0.05
@@ -81,13 +81,7 @@ def main() -> int:
     """Run the simulations, print the table, return the exit code."""
     chosen = options(__doc__, repetitions=1000)
     print(f"{chosen.repetitions} repetitions, nominal 95 %\n")
-    found = [
-        row
-        for name, design in DESIGNS.items()
-        for row in rows(name, design, chosen.repetitions, chosen.jobs)
-    ]
-    show(HEADER, found)
-    return 0 if all(good for _, good in found) else 1
+    return show_designs(HEADER, DESIGNS, rows, chosen)
 
 
 if __name__ == "__main__":
