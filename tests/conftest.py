@@ -11,6 +11,8 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +30,7 @@ os.environ.setdefault("PYTHONSAFEPATH", "1")
 # Kernels compile inside the first example, so no example can have a deadline. CI tries the number
 # that hypothesis has by default, and the same ones each time.
 IS_CI = bool(os.environ.get("CI"))
-hypothesis.settings.register_profile("default", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("default", deadline=None, max_examples=10)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("ci" if IS_CI else "default")
 
@@ -102,13 +104,39 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the kernels before all workers would, each for itself."""
-    whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if whole and session.config.getoption("numprocesses", None):
-        import mpc_lab as mpc
+    """Let one worker compile a kernel while the others wait, then take it from numba's cache.
 
-        audit = mpc.audit(mpc.datasets.synthetic(queries=100), progress=False)
-        audit.fair_boost(audit.groups[0])
+    Left to themselves, all workers compile what they meet at the same time, each for itself.
+    """
+    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID")  # only workers have it
+    if not shared or sys.platform == "win32":
+        return
+    import fcntl
+
+    from numba.core.dispatcher import Dispatcher
+
+    compile_alone, lock = Dispatcher.compile, threading.RLock()
+    path = Path(tempfile.gettempdir(), f"mpc_lab_compiling_{shared}")
+    file = os.open(path, os.O_CREAT | os.O_RDWR)
+    session.config.add_cleanup(lambda: path.unlink(missing_ok=True))
+    session.config.add_cleanup(lambda: os.close(file))
+    inside = 0  # compiling a kernel compiles what it calls
+
+    def compile_in_turn(self: Dispatcher, signature: object) -> object:
+        nonlocal inside
+        with lock:
+            if not inside:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            inside += 1
+            try:
+                return compile_alone(self, signature)
+            finally:
+                inside -= 1
+                if not inside:
+                    fcntl.flock(file, fcntl.LOCK_UN)
+
+    Dispatcher.compile = compile_in_turn
+    session.config.add_cleanup(lambda: setattr(Dispatcher, "compile", compile_alone))
 
 
 @pytest.hookimpl(tryfirst=True)

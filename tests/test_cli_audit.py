@@ -557,7 +557,7 @@ def test_a_verdict_stays_on_one_line_of_a_narrow_terminal(frame, tmp_path, capsy
     assert max(map(len, out.split("┏")[1].splitlines())) <= 80
 
 
-def test_pairs_names_modes_or_how_many_pairs_to_show(folder, tmp_path, capsys):
+def test_pairs_names_modes_or_how_many_pairs_to_show(folder, tmp_path, capsys, no_charts):
     report = tmp_path / "shown.html"
     line = [folder / "log.csv", *NAMED, "--quiet", "--csv", "-"]
     assert run(*line, "--pairs", "symmetric,matched", "--pairs", "3", "--report", report) == 0

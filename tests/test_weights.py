@@ -264,6 +264,7 @@ def test_what_weights_must_not_change_they_do_not():
     np.testing.assert_array_equal(one.curve["n_pairs"].values, other.curve["n_pairs"].values)
 
 
+@pytest.mark.long  # the one place where the kernel is compiled for long lists with weights
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("position", [None, "place"])
 def test_windows_over_long_lists_give_the_same(estimand, position, monkeypatch):

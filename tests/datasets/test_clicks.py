@@ -30,7 +30,9 @@ def expected(options, seed=0):
     )
 
 
-@pytest.mark.parametrize("options", CASES)
+@pytest.mark.parametrize(
+    "options", [CASES[-1], *(pytest.param(case, marks=pytest.mark.long) for case in CASES[:-1])]
+)
 def test_the_truth_is_what_many_lists_show(options):
     epsilon = 0.02
     truth = mpc.datasets.clicks_truth(**options, epsilon=epsilon)

@@ -119,11 +119,13 @@ def test_a_number_that_is_none_is_named(tmp_path):
         mpc.audit(path, **how)
 
 
+@pytest.mark.long  # the matrix of all engines has these
 @pytest.mark.parametrize("query", ["name", ["user", "name"], "query"], ids=repr)
 def test_text_and_several_query_columns_agree_with_memory(query, tmp_path, small_chunks):
     assert_agree(*both(random_log(6), tmp_path / "log.parquet", query=query, group=BOOLEANS))
 
 
+@pytest.mark.long  # the matrix of all engines has units
 @pytest.mark.parametrize("unit", ["user", "city"])
 def test_units_agree_with_memory(unit, tmp_path, small_chunks):
     frame = random_log(7).assign(city=lambda rows: "c" + rows["user"].astype(str))
@@ -146,6 +148,7 @@ def test_items_in_several_shares_agree_with_memory(unit, tmp_path, small_chunks,
     assert_agree(*both(random_log(17), tmp_path / "log.parquet", **how))
 
 
+@pytest.mark.long
 def test_logged_positions_and_segments_agree_with_memory(tmp_path, small_chunks):
     how = {"position": "position", "segment": "country", "group": BOOLEANS}
     how |= {"pairing_modes": MODES, "scoring_rules": RULES}

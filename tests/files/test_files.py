@@ -45,7 +45,8 @@ def test_two_zeros_are_one_group_of_one_name(make, zeros):
     assert ranking.groups == ("0.0",)
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
 def test_names_of_times_do_not_follow_the_zone_of_the_machine(zone, tmp_path):
     when = pd.date_range("2026-01-01 23:00", periods=2, freq="D", tz="Asia/Tokyo")
     frame = BASE.assign(g=[when[k % 2] for k in range(60)])
@@ -294,7 +295,13 @@ def odd_columns() -> dict[str, pa.Array]:
     }
 
 
-@pytest.mark.parametrize("name", odd_columns())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "zone" else pytest.mark.long)
+        for name in odd_columns()
+    ],
+)
 def test_an_odd_column_stops_nobody_who_does_not_use_it(name, tmp_path):
     table = pa.Table.from_pandas(BASE, preserve_index=False)
     feather.write_feather(

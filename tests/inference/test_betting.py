@@ -35,7 +35,7 @@ def test_capital_equals_a_plain_loop(theta):
         assert np.exp([up[seen - 1], down[seen - 1]]) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in (1, 2, 3))])
 @pytest.mark.parametrize("tests", [1, 5])
 def test_ends_are_those_of_a_fine_grid_in_a_plain_loop(seed, tests):
     c, d = drawn(np.random.default_rng(seed), queries=120)

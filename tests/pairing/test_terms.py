@@ -80,7 +80,7 @@ def hold_all(audits, log, rules, wanted, grid, terms):
 
 
 @pytest.mark.parametrize("terms", TERMS.values(), ids=TERMS)
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(k, marks=pytest.mark.long) for k in (0, 2, 3))])
 def test_every_cell_is_what_double_loops_find(terms, seed):
     log = draw_log(seed, position=seed % 2 == 1)
     ranking = ranking_of(log)

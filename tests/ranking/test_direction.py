@@ -96,7 +96,7 @@ def test_a_rank_only_audit_refuses_questions_that_need_scores(frame):
         audit.pairs("g0")
 
 
-def test_a_report_of_places_alone_is_written(frame, tmp_path):
+def test_a_report_of_places_alone_is_written(frame, tmp_path, no_charts):
     audit = mpc.audit(frame, position="position", progress=False, **LOG)
     page = audit.report(tmp_path / "r.html", progress=False).read_text("utf-8")
     assert "places and no scores" in page

@@ -59,6 +59,7 @@ def test_it_equals_loops_over_rows(limit, unit, epsilon, weighted):
     assert found.examined.values[0] == found.low.values[0] == found.high.values[0] == 1
 
 
+@pytest.mark.long
 def test_the_delta_method_is_near_to_leaving_out_a_query():
     frame = log(1, queries=200)
     whole = audited(frame).examination(0.1, places=3)

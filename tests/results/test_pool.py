@@ -62,8 +62,17 @@ def assert_same(one, other):
                 assert (ours[name].values == theirs[name].values).all(), name
 
 
-@pytest.mark.parametrize("cluster", ["query", "item", "union"])
-@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    ("cluster", "saved"),
+    [
+        ("query", False),
+        ("union", True),
+        *(
+            pytest.param(*which, marks=pytest.mark.long)
+            for which in (("query", True), ("item", False), ("item", True), ("union", False))
+        ),
+    ],
+)
 def test_heavy_queries_of_a_week_are_those_of_all_rows(week, cluster, saved, tmp_path):
     # A query with a quarter of a day, and of the week: it is kept by itself.
     heavy = week[0].assign(query="heavy", item=np.arange(len(week[0])), score=0.5)

@@ -91,7 +91,7 @@ def test_the_declared_cells_lead_the_summary_and_the_rest_is_marked(audit):
 
 
 @pytest.mark.usefixtures("no_charts")
-def test_without_a_declaration_nothing_is_called_exploratory(silent, tmp_path):
+def test_without_a_declaration_nothing_is_called_exploratory(silent, tmp_path, no_charts):
     silent.report(tmp_path / "a.html", progress=False)
     texts = [silent.summary(), silent.to_json(), silent.model_card(), html_view(silent)]
     assert not any("xploratory" in text for text in texts)

@@ -180,7 +180,7 @@ def test_a_pool_says_which_audits_it_is_of():
 
 
 @pytest.mark.usefixtures("no_charts")
-def test_report_card_and_json_have_the_recipe(of_files, tmp_path):
+def test_report_card_and_json_have_the_recipe(of_files, tmp_path, no_charts):
     found = of_files.recipe()
     card = of_files.model_card()
     assert f"```python\n{found.call}\n```" in card
