@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -13,9 +15,28 @@ MODULES = [
     for module in pkgutil.walk_packages(mpc_lab.__path__, "mpc_lab.")
     if not module.name.endswith("__main__")
 ]
+METHODS = [name for name, _ in inspect.getmembers(mpc_lab.Audit, inspect.isfunction)]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name):
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith("_")])
+def test_every_method_of_an_audit_says_what_it_takes_and_gives_and_shows_it(name):
+    method = getattr(mpc_lab.Audit, name)
+    text = inspect.getdoc(method)
+    takes = [each for each in inspect.signature(method).parameters if each != "self"]
+    for section in [*(["Parameters"] if takes else []), "Returns", "Examples"]:
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+    listed = text.partition("\nParameters\n")[2].partition("\nReturns\n")[0]
+    described = re.findall(r"\w+", " ".join(re.findall(r"^(\S.*?)(?: : .*)?$", listed, re.M)))
+    assert set(described) >= set(takes)
+    assert f".{name}(" in text.split("\nExamples\n")[1]
+
+
+def test_an_audit_shows_questions_and_no_wires():
+    wires = {"own", "cross", "curve_part", "scores", "extras"}
+    assert wires.isdisjoint(dir(mpc_lab.Audit))

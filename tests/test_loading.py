@@ -37,6 +37,13 @@ STEPS = {
         "explorer = audit.explore(tab='Boost'); assert 'mpc-static' in static.words_html(audit)",
         ("altair", "statsmodels", "vl_convert"),
     ),
+    "a curve": (
+        "audit.curve\n"
+        "from mpc_lab.pairing import long_lists, sweep, windows\n"
+        "late = [sweep.find_long, windows.add_windows, long_lists._find, long_lists._book]\n"
+        "compiled = [kernel.__name__ for kernel in late if getattr(kernel, 'signatures', ())]",
+        ("altair", "statsmodels", "vl_convert"),
+    ),
     "a panel that is shown": ("explorer.widget", ("statsmodels",)),
     "the pictures of a saved audit": (
         "static.pictures_html(mpc.load(sys.argv[1]))",
@@ -51,6 +58,7 @@ STEPS = {
         ("statsmodels",),
     ),
 }
+SHOWN = ("seen['kernels of long lists'] = compiled", "print(json.dumps(seen))")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +69,7 @@ def loaded(tmp_path_factory):
     lines = ["import json, sys", "seen = {}"]
     for name, (code, _) in STEPS.items():
         lines += [code, f"seen[{name!r}] = sorted({{m.split('.')[0] for m in sys.modules}})"]
-    command = [sys.executable, "-c", "\n".join([*lines, "print(json.dumps(seen))"]), str(saved)]
+    command = [sys.executable, "-c", "\n".join([*lines, *SHOWN]), str(saved)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -76,3 +84,7 @@ def test_nothing_is_loaded_that_is_not_needed(loaded, step):
 def test_the_steps_load_what_they_are_about(loaded):
     assert "xarray" in loaded["the room of results"]
     assert {"altair", "vl_convert"} <= set(loaded["the pictures of a saved audit"])
+
+
+def test_an_ordinary_log_never_loads_the_kernels_of_long_lists(loaded):
+    assert loaded["kernels of long lists"] == []

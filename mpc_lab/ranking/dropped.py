@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from mpc_lab.ranking.columns import Frame, Membership, encode, get_column, is_missing, read_groups
 from mpc_lab.ranking.names import ColumnNames
@@ -50,7 +50,7 @@ class LeftOut:
         error = float(np.sqrt((np.bincount(self.query, weight * centred) ** 2).sum()))
         apart = abs(shares[0] - shares[1])
         z = apart / error if error > 0 else np.inf if apart else 0.0
-        return shares[0], shares[1], float(2 * ndtr(-z))
+        return shares[0], shares[1], math.erfc(z / math.sqrt(2))
 
 
 def find_left_out(table: Frame, columns: ColumnNames, kept: Ints) -> LeftOut:

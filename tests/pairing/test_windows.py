@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import contextmanager
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -231,16 +228,3 @@ def test_item_tables_of_more_pairs_than_can_be_kept_are_refused(monkeypatch, tmp
     with pytest.raises(mpc.MpcError, match=r"at most 20 pairs of a group, but a group has"):
         audit.save(tmp_path / "audit.nc", items=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_an_ordinary_log_never_loads_the_kernels_of_long_lists():
-    code = (
-        "import mpc_lab as mpc\n"
-        "from mpc_lab.pairing import long_lists, sweep, windows\n"
-        "mpc.audit(mpc.datasets.synthetic(queries=200), progress=False).curve\n"
-        "late = [sweep.find_long, windows.add_windows, long_lists._find, long_lists._book]\n"
-        "print([kernel.__name__ for kernel in late if kernel.signatures])\n"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
