@@ -26,6 +26,8 @@ from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.spread import standard_deviation
 from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks, Objects
 
+_GLIMPSED_ROWS = 2000
+
 
 class Ranking:
     """Rows of a ranking log, checked once and kept as plain arrays.
@@ -334,9 +336,11 @@ class Ranking:
         """The names of the columns that were read, in the order of the table."""
         return list(self._table.columns)
 
-    def head(self, name: Hashable, rows: int = 2000) -> NDArray[Any]:
-        """Return the first rows of a column that was read."""
-        return np.array(get_column(self._table, name)[:rows].to_numpy())
+    def glimpse(self) -> Any:
+        """Return the first rows with all columns, of files also those that were not read."""
+        if self._files is not None:
+            return self._files.head()
+        return self._table.head(_GLIMPSED_ROWS)
 
     def query_labels(self, codes: ArrayLike) -> Objects:
         """Return the ids of queries as they came; a tuple each where query has several columns."""

@@ -352,6 +352,14 @@ def test_a_log_that_is_walked_has_the_checks_of_sums(tmp_path):
     assert state_of(walked, "largest query") == "caution"
 
 
+def test_columns_of_a_file_that_were_not_read_are_suggested_too(tmp_path):
+    frame, _ = unused_place(None)
+    frame.rename(columns={"i": "item_id"}).to_csv(tmp_path / "log.csv", index=False)
+    audit = audit_of(tmp_path / "log.csv", item=None)
+    assert (state_of(audit, "items"), state_of(audit, "places")) == ("caution", "caution")
+    assert heal(audit, "places", None) == "ok"
+
+
 def test_hostile_names_are_shown_as_they_are():
     frame = log()
     frame["g"] = np.where(frame["g"] == "a", "<script>|x", "<script>|y")

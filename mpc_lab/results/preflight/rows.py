@@ -174,21 +174,22 @@ def _owners(ranking: Ranking, column: Hashable, first: Ints) -> tuple[int, float
 
 
 def _free_columns(ranking: Ranking) -> list[Hashable]:
-    """Return the columns of the table that play no role."""
+    """Return the columns that were read and play no role."""
+    taken = _taken(ranking)
+    return [name for name in ranking.table_columns if name not in taken]
+
+
+def _taken(ranking: Ranking) -> set[Any]:
     taken: set[Any] = set()
     for value in ranking.columns.given().values():
         taken.update(value if isinstance(value, tuple | list) else [value])
-    return [name for name in ranking.table_columns if name not in taken]
+    return taken
 
 
 def _guessed(ranking: Ranking, role: str) -> Hashable | None:
     """Return the free column whose name and first rows suggest a role."""
-    free = _free_columns(ranking)
-    if not free:
-        return None
-    head = {name: ranking.head(name) for name in ranking.table_columns}
-    found = guess_columns(head).get(role)
-    return found if found in free else None
+    found = guess_columns(ranking.glimpse()).get(role)
+    return None if found in _taken(ranking) else found
 
 
 # ---- lists
