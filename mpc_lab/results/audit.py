@@ -171,9 +171,9 @@ class Audit(Questions):
         Examples
         --------
         >>> import mpc_lab as mpc
-        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
-        >>> audit.summary().splitlines()[0]
-        'No group is found undervalued or overvalued.'
+        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
+        >>> audit.summary().split(":")[0]
+        "Group '1' is undervalued"
         """
         return _summary.summary(self)
 

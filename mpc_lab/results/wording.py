@@ -129,7 +129,7 @@ def range_in_words(low: float, high: float) -> str:
     Examples
     --------
     >>> range_in_words(-0.02, 0.05), range_in_words(0.012, 0.05)
-    ('0.020 lower and 0.050 higher', '0.012 and 0.050 higher')
+    ('0.020 lower and 0.050 higher', '0.0120 and 0.0500 higher')
     """
     places = decimals(low, high)
     ends = [number(abs(end), places) for end in (low, high)]
