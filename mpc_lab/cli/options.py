@@ -439,7 +439,6 @@ def _files(value: Any) -> list[str]:
 
 # ---- the values that words stand for
 
-_THRESHOLDS = "a number, quantile:0.01, smallest:1000, powered:0.02 or enough:200:50"
 _RULES = "baseline, boosted, boosted:0.1, demoted, demoted:0.1, calibrated or column:NAME"
 
 
@@ -497,27 +496,9 @@ def threshold(text: Any) -> Any:
     >>> threshold("smallest:1000")
     Smallest(k=1000)
     """
-    from mpc_lab.pairing.terms import Enough, Powered, Quantile, Smallest, as_threshold
+    from mpc_lab.pairing.terms import threshold_in_words
 
-    if not isinstance(text, str):
-        return as_threshold(text)
-    word, *arguments = [part.strip() for part in text.split(":")]
-    try:
-        if word == "enough" and len(arguments) <= 2:
-            return Enough(*map(int, arguments[:1]), *map(float, arguments[1:]))
-        if not arguments:
-            return as_threshold(float(word))
-        if word == "quantile" and len(arguments) == 1:
-            return Quantile(float(arguments[0]))
-        if word == "smallest" and len(arguments) == 1:
-            return Smallest(int(arguments[0]))
-        if word == "powered" and len(arguments) <= 2:
-            return Powered(*map(float, arguments))
-    except MpcError:
-        raise
-    except ValueError:
-        pass
-    raise MpcError(f"threshold takes {_THRESHOLDS}, not {text!r}.")
+    return threshold_in_words(text)
 
 
 def rule(text: Any) -> Any:

@@ -122,9 +122,9 @@ def _given_audit(given: dict[str, Any]) -> Audit:
 
 def _asked(given: dict[str, Any]) -> Any:
     """Return the panel that asks for the columns that were not given."""
-    from mpc_lab.explorers.start_panel import start
+    from mpc_lab.explorers.start_panel import Start
 
-    begun = start()
+    begun = Start(namespace=None)
     sheet = find_files(given["log"], **given["how"]).read_all()
     begun.state.use(sheet, Path(given["log"]).name, {"data": given["log"], **given["how"]})
     for role, column in given["columns"].items():

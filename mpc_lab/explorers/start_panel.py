@@ -27,8 +27,8 @@ from mpc_lab.explorers.controls import (
     text_field,
 )
 from mpc_lab.explorers.problems import code_html, preview_html, problems_html
-from mpc_lab.explorers.start_state import StartState, code_of
-from mpc_lab.explorers.start_terms import terms_fold
+from mpc_lab.explorers.start_state import OPTIONAL, StartState, code_of
+from mpc_lab.explorers.start_terms import terms_fold, threshold_field
 from mpc_lab.explorers.tabs import AuditExplorer
 from mpc_lab.files import ACCEPTED, find_files, take_upload
 from mpc_lab.files.kinds import KINDS
@@ -110,7 +110,8 @@ class Start:
     ----------
     frame : table or Ranking, optional
     namespace : callable, optional
-        Where frames are looked for; by default the notebook's own names.
+        Where frames are looked for; by default the notebook's own names. None where there is no
+        notebook to have any: then only files are offered.
 
     Attributes
     ----------
@@ -124,7 +125,9 @@ class Start:
     """
 
     def __init__(
-        self, frame: Any = None, namespace: Callable[[], Mapping[str, Any]] = notebook_names
+        self,
+        frame: Any = None,
+        namespace: Callable[[], Mapping[str, Any]] | None = notebook_names,
     ) -> None:
         self.state = StartState()
         self.explorer: AuditExplorer | None = None
@@ -168,10 +171,7 @@ class Start:
         self.state.observe(self._refresh, ("uses", "columns"))
         self.state.observe(self._refresh_end, "leave_out")
         self.state.observe(self._show_modes, "pairing_modes")
-        self.state.observe(
-            self._show_code_again,
-            ("closeness", "contrast", "estimand", "outcome_cap", "against"),
-        )
+        self.state.observe(self._show_code_again, OPTIONAL)
         self._refresh()
         return made
 
@@ -179,8 +179,10 @@ class Start:
 
     def _rows_step(self) -> widgets.Widget:
         box = self.controls
-        where = [("a frame in this notebook", _FRAME), ("a file by its path", _FILE)]
-        box["rows_from"] = dropdown("Rows from", [*where, ("an upload", _UPLOAD)], _FRAME)
+        where = [("a file by its path", _FILE), ("an upload", _UPLOAD)]
+        if self._namespace is not None:
+            where = [("a frame in this notebook", _FRAME), *where]
+        box["rows_from"] = dropdown("Rows from", where, where[0][1])
         box["rows_from"].observe(self._place_changed, "value")
         box["frame"] = dropdown("Frame", [("(none)", "")], "")
         box["frame"].observe(self._frame_chosen, "value")
@@ -233,7 +235,7 @@ class Start:
 
     def _list_frames(self) -> None:
         box = self.controls
-        self._frames_known = frames_in(self._namespace())
+        self._frames_known = {} if self._namespace is None else frames_in(self._namespace())
         named = [
             (f"{shown_name(label)} ({plural(len(open_table(frame)), 'row')})", label)
             for label, frame in self._frames_known.items()
@@ -409,6 +411,7 @@ class Start:
             _cell(box["scoring_rules"], _SEVERAL),
             _cell(box["pairing_modes"], _SEVERAL),
             _cell(box["tolerance"], "in units of the outcome; optional"),
+            threshold_field(self.state, box, self._guarded),
         )
         options.layout.align_items = "flex-start"
         return column(

@@ -11,7 +11,18 @@ from mpc_lab.engines.running import progress_told_to
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet
-from mpc_lab.pairing.terms import CLOSENESS, CONTRASTS, DIFFERENCE, ESTIMANDS, PAIRS, SCORE
+from mpc_lab.pairing.terms import (
+    CLOSENESS,
+    CONTRASTS,
+    DIFFERENCE,
+    ESTIMANDS,
+    PAIRS,
+    SCORE,
+    Enough,
+    Powered,
+    Quantile,
+    Smallest,
+)
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import Frame, open_table
 from mpc_lab.ranking.names import GUESSED, guess_columns, guess_separator
@@ -21,6 +32,13 @@ from mpc_lab.vocabulary import MODES, default_modes
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
+
+
+# What an audit takes where it is not left as it is.
+OPTIONAL = (
+    *("tolerance", "threshold", "ascending", "outcome_name"),
+    *("closeness", "contrast", "estimand", "outcome_cap", "against"),
+)
 
 
 class StartState(traitlets.HasTraits):
@@ -44,6 +62,9 @@ class StartState(traitlets.HasTraits):
         Leave out rows with a missing value, text where a number belongs, or infinity.
     scoring_rules, pairing_modes : tuple of str
     tolerance, outcome_cap : float or None
+    threshold : Quantile, Smallest, Powered, Enough, float or None
+    ascending : bool
+    outcome_name : str or None
     closeness, contrast, estimand : str
     against : str or None
         As in :func:`mpc_lab.audit`. Modes that were not chosen are those of an audit that names
@@ -73,6 +94,9 @@ class StartState(traitlets.HasTraits):
     estimand = traitlets.Enum(ESTIMANDS, PAIRS)
     outcome_cap = traitlets.Float(None, allow_none=True)
     against = traitlets.Unicode(None, allow_none=True)
+    threshold = traitlets.Any(None)
+    ascending = traitlets.Bool(False)
+    outcome_name = traitlets.Unicode(None, allow_none=True)
     audit = traitlets.Any(None, read_only=True)
 
     def __init__(self) -> None:
@@ -114,7 +138,7 @@ class StartState(traitlets.HasTraits):
         if role not in GUESSED:
             raise MpcError(f"A log has no role {role!r}.{near_match(role, GUESSED)}")
         if self.frame is None:
-            raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
+            raise MpcError("Choose the rows first.")
         table = open_table(self.frame)
         if column is not None and not _has(table, role, column):
             if self.sheet is not None and isinstance(column, str):
@@ -179,7 +203,7 @@ class StartState(traitlets.HasTraits):
         }
         usual = {"missing": "raise", "scoring_rules": ("baseline",)}
         usual["pairing_modes"] = self._usual_modes
-        for name in ("tolerance", "closeness", "contrast", "estimand", "outcome_cap", "against"):
+        for name in OPTIONAL:
             options[name], usual[name] = getattr(self, name), self.traits()[name].default_value
         return {
             name: value
@@ -196,7 +220,7 @@ class StartState(traitlets.HasTraits):
             Told (what is done, steps done, steps so far known of).
         """
         if self.frame is None:
-            raise MpcError("Choose the rows first: a frame of the notebook, or a file.")
+            raise MpcError("Choose the rows first.")
         if self.sheet is not None:
             roles = roles_of(self.columns)
             self.sheet.files.schema(roles)
@@ -265,9 +289,14 @@ def code_of(state: StartState, name: str = "log") -> str:
         more = "".join(f", {key}={value!r}" for key, value in how.items())
         cleaned = f"mpc.explorers.readable({rows}, columns, leave_out={state.leave_out}{more})"
         before, rows, how = [f"columns = {columns!r}", f"{name} = {cleaned}"], name, {}
-    lines = [f"    {key}={value!r}," for key, value in {**asked, **how}.items()]
+    lines = [f"    {key}={_written(value)}," for key, value in {**asked, **how}.items()]
     named = ["    **columns,"] if before else []
     return "\n".join([*before, f"audit = mpc.audit({rows},", *named, *lines, ")"])
+
+
+def _written(value: Any) -> str:
+    rules = (Quantile, Smallest, Powered, Enough)
+    return f"mpc.{value!r}" if isinstance(value, rules) else repr(value)
 
 
 def _has(table: Frame, role: str, column: Any) -> bool:

@@ -21,6 +21,7 @@ from mpc_lab.pairing.terms import (
     ROOT,
     SCORE,
     SIGN,
+    threshold_in_words,
 )
 from mpc_lab.text import quoted
 
@@ -38,6 +39,22 @@ _ESTIMANDS = {
     ROOT: "a query by the root of its pairs",
 }
 _CONTRASTS = {DIFFERENCE: "the difference of outcomes", SIGN: "which outcome is higher"}
+
+
+_OLDER = ("closeness", "contrast", "estimand", "outcome_cap", "against")
+
+
+def threshold_field(
+    state: StartState, box: dict[str, Any], guarded: Callable[[Callable[[], None]], None]
+) -> widgets.Widget:
+    """Return the field for ε, which takes what the command line takes; see `terms_fold`."""
+    box["threshold"] = text_field("ε", placeholder="quantile:0.01", continuous_update=False)
+
+    def read(text: str) -> Any:
+        return threshold_in_words(text) if text else None
+
+    box["threshold"].observe(_taken(state, "threshold", read, guarded), "value")
+    return _cell(box["threshold"], "largest distance of scores: a number, enough, smallest:1000")
 
 
 def terms_fold(
@@ -58,10 +75,22 @@ def terms_fold(
     box["estimand"] = dropdown("Counts", _pairs(_ESTIMANDS, ESTIMANDS), state.estimand)
     box["outcome_cap"] = text_field("Outcome cap", placeholder="none", continuous_update=False)
     box["against"] = text_field("Against", placeholder="all others", continuous_update=False)
-    read = {"outcome_cap": _read_cap, "against": lambda text: text or None}
-    for name in ("closeness", "contrast", "estimand", "outcome_cap", "against"):
+    box["ascending"] = dropdown(
+        "Best score", [("the largest", False), ("the smallest", True)], False
+    )
+    box["outcome_name"] = text_field(
+        "Outcome is", placeholder="its column", continuous_update=False
+    )
+    read = {
+        "outcome_cap": _read_cap,
+        "against": lambda text: text or None,
+        "outcome_name": lambda text: text or None,
+    }
+    for name in ("ascending", "outcome_name", *_OLDER):
         box[name].observe(_taken(state, name, read.get(name), guarded), "value")
     cells = (
+        _cell(box["ascending"], "a distance or a rank is better small"),
+        _cell(box["outcome_name"], "what sentences call it, such as clicks; optional"),
         _cell(box["closeness"], "how near two scores are"),
         _cell(box["contrast"], "try the second for long tails"),
         _cell(box["estimand"], "what the gap is a mean over"),

@@ -218,6 +218,38 @@ def as_threshold(value: object) -> Threshold:
     )
 
 
+_IN_WORDS = "a number, quantile:0.01, smallest:1000, powered:0.02 or enough:200:50"
+
+
+def threshold_in_words(text: object) -> Threshold:
+    """Return the threshold that a person wrote on a line, in a file or in a field.
+
+    Examples
+    --------
+    >>> threshold_in_words("smallest:1000"), threshold_in_words("enough")
+    (Smallest(k=1000), Enough(pairs=200, queries=50))
+    """
+    if not isinstance(text, str):
+        return as_threshold(text)
+    word, *arguments = [part.strip() for part in text.split(":")]
+    try:
+        if word == "enough" and len(arguments) <= 2:
+            return Enough(*map(int, arguments[:1]), *map(float, arguments[1:]))
+        if not arguments:
+            return as_threshold(float(word))
+        if word == "quantile" and len(arguments) == 1:
+            return Quantile(float(arguments[0]))
+        if word == "smallest" and len(arguments) == 1:
+            return Smallest(int(arguments[0]))
+        if word == "powered" and len(arguments) <= 2:
+            return Powered(*map(float, arguments))
+    except MpcError:
+        raise
+    except ValueError:
+        pass
+    raise MpcError(f"threshold takes {_IN_WORDS}, not {text!r}.")
+
+
 def parse_threshold(written: str) -> Threshold:
     """Return the threshold that was written as a text, such as ``Quantile(p=0.01)``."""
     try:

@@ -693,6 +693,35 @@ def test_the_terms_of_a_comparison_are_folded_and_go_into_the_audit(frame):
     assert {name: options[name] for name in given} == given
 
 
+def test_threshold_direction_and_the_name_of_the_outcome_go_into_the_audit(frame):
+    panel = opened(frame)
+    assert not {"threshold", "ascending", "outcome_name"} & set(panel.state.keywords())
+    panel.controls["threshold"].value = "half"
+    assert "threshold takes a number, quantile:0.01" in panel.controls["error"].value
+    panel.controls["threshold"].value = "enough:20:5"
+    panel.controls["ascending"].value = True
+    panel.controls["outcome_name"].value = "sales"
+    assert "threshold=mpc.Enough(pairs=20, queries=5.0)" in panel.controls["code"].value
+    panel.controls["run"].click()
+    assert panel.audit.attrs["threshold"] == "Enough(pairs=20, queries=5.0)"
+    assert "`sales` is" in panel.audit.summary()
+    assert json.loads(panel.audit.attrs["columns"])["ascending"] is True
+    panel.controls["threshold"].value = ""
+    assert "threshold" not in panel.state.keywords()
+
+
+def test_where_there_is_no_notebook_only_files_are_offered(frame):
+    panel = Start(namespace=None)
+    assert panel.widget is not None
+    assert [label for label, _ in panel.controls["rows_from"].options] == [
+        "a file by its path",
+        "an upload",
+    ]
+    assert "otebook" not in panel.controls["help"].text
+    panel.controls["run"].click()
+    assert "otebook" not in panel.controls["error"].value
+
+
 def test_every_part_can_be_chosen_by_hand(frame):
     panel = opened(frame)
     for role in ALL_ROLES:
