@@ -25,7 +25,7 @@ PACKAGE = Path(mpc.__file__).parent
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "p", "nav"),
     *("ol", "ul", "li", "a", "main", "section", "figure", "div", "script", "table", "caption"),
-    *("thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "details", "summary", "span"),
+    *("thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "details", "summary", "span", "br"),
     *("bdi", "b", "i", "code", "math", "mrow", "mi", "mo", "mn", "mtext", "mspace", "msub"),
     *("msup", "msubsup", "munder", "mfrac", "msqrt", "svg", "g", "path", "rect", "text"),
     *("tspan", "line", "circle", "defs", "clippath", "lineargradient", "stop"),
