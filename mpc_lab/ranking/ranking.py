@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files import Files
-from mpc_lab.ranking.checks import ReadRows, read_rows
+from mpc_lab.ranking.checks import LeftOut, ReadRows, read_rows
 from mpc_lab.ranking.columns import (
     Codes,
     get_column,
@@ -21,7 +21,6 @@ from mpc_lab.ranking.columns import (
     pandas_frame,
     take_rows,
 )
-from mpc_lab.ranking.dropped import LeftOut
 from mpc_lab.ranking.names import ColumnNames, check_named, column_names, drops
 from mpc_lab.ranking.spread import standard_deviation
 from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints, Masks, Objects

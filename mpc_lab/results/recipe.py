@@ -221,13 +221,13 @@ def _literals(
     given: dict[str, Any], rules: dict[str, tuple[str, Any]], options: dict[str, Any]
 ) -> dict[str, str]:
     """Return every keyword as Python."""
-    written = {n: v if isinstance(v, Source) else ascii(v) for n, v in given.items()}
+    written = {n: v if isinstance(v, Verbatim) else ascii(v) for n, v in given.items()}
     if given.get("scoring_rules") == options.get("scoring_rules"):
         made = ", ".join(_rule_call(*rule) for rule in rules.values())
         written["scoring_rules"] = f"[{made}]"
     if isinstance(given.get("examined"), dict):
         written["examined"] = _examined_call(given["examined"])
-    if "threshold" in given and not isinstance(given["threshold"], Source):
+    if "threshold" in given and not isinstance(given["threshold"], Verbatim):
         written["threshold"] = _threshold_call(str(given["threshold"]))
     if isinstance(given.get("primary"), dict):
         rule, mode, threshold = _primary(options)
@@ -271,7 +271,7 @@ def _pooled(audit: AuditBase) -> tuple[str, list[str]]:
     return "audit = mpc.pool(audits)", [f"{need}, of rows with SHA-256 {', '.join(prints)}."]
 
 
-class Source(str):
+class Verbatim(str):
     """Python that stands in a call as it is."""
 
 
@@ -299,7 +299,7 @@ def changed_call(audit: AuditBase, changes: Mapping[str, Any], rows: str = "fram
     ----------
     audit : Audit
     changes : mapping
-        Values by keyword; None leaves a keyword out, and a `Source` is written as it is.
+        Values by keyword; None leaves a keyword out, and a `Verbatim` is written as it is.
     rows : str
         Python for the rows of a frame; files are named instead where all rows are taken.
     """

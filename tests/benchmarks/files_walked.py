@@ -28,6 +28,7 @@ HERE = Path(__file__).parents[2]
 # A registry names each of its modules once, in a list of modes, measures, charts and so on:
 # there one importer is what is wanted. Folders, with a slash, and single modules.
 REGISTRIES = (
+    "results/preflight",
     "charts/",
     "cli/",
     "command_line/",

@@ -127,7 +127,7 @@ class Look:
         rows : str
             Python for the rows to take.
         **changes
-            Values by keyword; a ``Source`` is written as it is.
+            Values by keyword; a ``Verbatim`` is written as it is.
         """
         if self.audit is not None:
             return changed_call(self.audit, changes, rows)

@@ -25,7 +25,7 @@ from mpc_lab.results.preflight.look import (
     shown_label,
     shown_share,
 )
-from mpc_lab.results.recipe import Source
+from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import listing, noun, number, quoted
 from mpc_lab.vocabulary import DIRECTIONS, SYMMETRIC, Floats, Ints
@@ -266,7 +266,7 @@ def _more_pairs(look: Look, effect: float) -> str:
     threshold = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
     aim = _two_digits(effect / _adjustment(look))
     if not isinstance(threshold, Powered) or threshold.effect > effect:
-        return look.again(threshold=Source(f"mpc.Powered(effect={aim!r})"), epsilon=None)
+        return look.again(threshold=Verbatim(f"mpc.Powered(effect={aim!r})"), epsilon=None)
     if look.audit is None or not has_sums(look.audit):
         return "Log more queries."
     found = look.audit.power(aim).sel(scoring_rule=look.part.rule, pairing_mode=look.part.mode)
@@ -344,7 +344,7 @@ def check_place_effect(look: Look) -> Finding | None:
     examined = look.ranking.columns.examined is not None
     if clear and look.part.mode != SYMMETRIC.name and not examined:
         sentence = f"{shown}, and {look.part.mode} pairs carry it."
-        modes = Source("['symmetric', 'matched']")
+        modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
     if clear and len(look.options.get("scoring_rules", [])) > 1 and not examined:
         sentence = (

@@ -25,7 +25,7 @@ from mpc_lab.results.preflight.look import (
     close_pairs,
     shown_share,
 )
-from mpc_lab.results.recipe import Source
+from mpc_lab.results.recipe import Verbatim
 from mpc_lab.text import listing, quoted
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
@@ -353,7 +353,7 @@ def check_places(look: Look) -> Finding:
     leads = SYMMETRIC.name if look.audit is None else look.part.mode
     if share >= MOVED_SHARE and leads != SYMMETRIC.name and ranking.columns.examined is None:
         sentence = f"{moved}: a later rule moved items, and {leads} pairs read it as a gap."
-        modes = Source("['symmetric', 'matched']")
+        modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
     return Finding(name, OK, f"{moved}.")
 
