@@ -19,6 +19,7 @@ from mpc_lab.engines.running import Progress, as_limits, n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
+from mpc_lab.pairing.item_sweep import can_sweep_items, sweep_items
 from mpc_lab.pairing.items import sum_items
 from mpc_lab.pairing.kernels import FEW_ROWS, stop_flag, stopped_by, waited_for
 from mpc_lab.pairing.log import (
@@ -307,8 +308,10 @@ class MemoryWalk:
         return added(self(task, label), start)
 
     def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
-        """Return the sums over items of each group and mode, one group at a time."""
+        """Return the sums over items of each group and mode: one walk for all, or one a group."""
         log = without_owners(self.log) if by_item else self.log
+        if can_sweep_items(log, moments):
+            return sweep_items(log, moments, self.spread)
 
         def task(group: int) -> list[ItemSums]:
             return sum_items(log, group, moments)
