@@ -138,19 +138,33 @@ def make_scratch(n_slots: int, n_bins: int) -> Scratch:
 
 
 @inlined
-def book_pair(to: Bookings, scratch: Scratch, slot: Index, b: Index, x: float) -> None:
-    """Add one pair to its unit and query."""
-    to.sums[slot, b, SQUARES] += x * x
-    scratch.unit[slot, b, 0] += 1.0
-    scratch.unit[slot, b, 1] += x
-    touch(scratch, slot, b)
+def book_pair(
+    sums: Floats,
+    unit: Floats,
+    touched: Masks,
+    query_bin: Ints,
+    slot: Index,
+    b: Index,
+    x: float,
+) -> None:
+    """Add one pair to its unit and query.
+
+    Parameters
+    ----------
+    sums, unit, touched, query_bin
+        Of `Bookings` and `Scratch`, taken out of these before the loops.
+    """
+    sums[slot, b, SQUARES] += x * x
+    unit[slot, b, 0] += 1.0
+    unit[slot, b, 1] += x
+    touch(touched, query_bin, slot, b)
 
 
 @inlined
-def touch(scratch: Scratch, slot: Index, b: Index) -> None:
+def touch(touched: Masks, query_bin: Ints, slot: Index, b: Index) -> None:
     """Note that the unit and the query being walked have a pair in this bin."""
-    scratch.touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
-    scratch.query_bin[slot] = min(scratch.query_bin[slot], b)
+    touched[slot, b >> 6] |= ONE << np.uint64(b & 63)
+    query_bin[slot] = min(query_bin[slot], b)
 
 
 @inlined
@@ -446,7 +460,7 @@ def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None
             to.sums[slot, b, SQUARES] += found[b, 2] - squares
             scratch.unit[slot, b, 0] += c
             scratch.unit[slot, b, 1] += found[b, 1] - total
-            touch(scratch, slot, b)
+            touch(scratch.touched, scratch.query_bin, slot, b)
             pairs, total, squares = found[b, 0], found[b, 1], found[b, 2]
 
 

@@ -184,8 +184,10 @@ def _book_tie(to: Floats, g: Index, b: Index, x: float, c: float) -> None:
 @tight
 def _longer(values: Bins) -> Bins:
     """Return the same values with twice the room."""
-    more = np.empty(2 * len(values), dtype=values.dtype)
-    more[: len(values)] = values
+    more = np.empty(2 * len(values), dtype=np.int32)
+    # Not as one slice: to compile what is said of shapes that differ takes seconds.
+    for k in range(len(values)):
+        more[k] = values[k]
     return more
 
 
@@ -251,8 +253,12 @@ def sweep_items_of_job(
         tied = twin[2]
     # What a cluster holds, inside a unit and as a whole: by slot and bin, which bins, which groups.
     part, part_bins = np.zeros((n_slots, n_bins, 4)), np.zeros((n_slots, n_words), dtype=np.uint64)
-    whole, whole_bins = np.zeros_like(part), np.zeros_like(part_bins)
-    part_groups, whole_groups = np.zeros((2, n_rows), dtype=np.uint64)
+    whole, whole_bins = (
+        np.zeros((n_slots, n_bins, 4)),
+        np.zeros((n_slots, n_words), dtype=np.uint64),
+    )
+    part_groups = np.zeros(n_rows, dtype=np.uint64)
+    whole_groups = np.zeros(n_rows, dtype=np.uint64)
     last_met, met = np.full(n_items, -1, dtype=np.int32), np.empty(n_items, dtype=np.int32)
     # Pairs of the item: both rows, twice the edge and whether they are neighbours, and the one
     # before with the same greater item.

@@ -93,41 +93,14 @@ _BOOKING = 4.0
 
 
 @inlined
-def _book_where_taken(
-    to: Bookings,
-    scratch: Scratch,
-    row: Ints,
-    band: Ints,
-    n: Ints,
-    local: Bins,
-    n_groups: int,
-    seen: int,
-    edge: Index,
-    g: Index,
-    x: float,
-    item: Ints,
-    one: Index,
-    other: Index,
-) -> None:
-    """Add the pair of two rows of the log to every row of the sums that takes it."""
-    for k in range(n[seen]):
-        b = local[band[seen, k], edge, g]
-        if b >= 0:
-            slot = row[seen, k] * n_groups + g
-            book_pair(to, scratch, slot, b, x)
-            if len(to.first_bin):
-                see_items(to.first_bin, item[one], item[other], slot, b)
-
-
-@inlined
 def _book_cell(
-    to: Bookings, local: Bins, band: Index, edge: Index, g: Index, part: Index, x: float
+    cells: Floats, local: Bins, band: Index, edge: Index, g: Index, part: Index, x: float
 ) -> None:
     """Add one pair to the sums of its part."""
     b = local[band, edge, g]
     if b >= 0:
-        to.cells[g, part, b, 0] += 1.0
-        to.cells[g, part, b, 1] += x
+        cells[g, part, b, 0] += 1.0
+        cells[g, part, b, 1] += x
 
 
 @kernel
@@ -168,7 +141,7 @@ def _book_cells(
                 above = in_lower == (tie[lower] > tie[upper])
                 seen = TIE if distance == 0 else (UP if in_lower else DOWN)
                 part = cell + (N_CELLS if above else 0)
-                _book_cell(to, local, band[seen], edge, g, part, x)
+                _book_cell(to.cells, local, band[seen], edge, g, part, x)
                 if len(parts):
                     parts[g, part >> 6] |= ONE << np.uint64(part & 63)
 
@@ -293,6 +266,7 @@ def sweep(
     sign: bool,
     long: LongQueries | None,
     weights: Weights | None,
+    twin: Ints | None,
     first: int,
     last: int,
     to: Bookings,
@@ -308,6 +282,8 @@ def sweep(
         Without any, nothing of windows is compiled.
     weights : Weights or None
         Without any, every pair counts 1, and nothing else is compiled.
+    twin : int64 array or None
+        See `PairBins`. None where no mode has two sides, and nothing of these is compiled.
     to : Bookings
         Added to.
     """
@@ -317,8 +293,8 @@ def sweep(
     row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
     near_row, near_band, near_n = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS], bins.n[NEIGHBOURS]
     near = near_n.sum() > 0
-    twin, others = bins.twin, np.empty(to.sums.shape[1], dtype=np.int64)
-    placed, cell, of_twin = len(to.cells) > 0, 0, bins.twin_band
+    of_twin, others = bins.twin_band, np.empty(to.sums.shape[1], dtype=np.int64)
+    placed, cell = len(to.cells) > 0, 0
     # The row of ties comes last, and most units have none: their slots are not looked at.
     n_slots = to.sums.shape[0]
     # Where pairs do not count alike, those of a query are held until it ends.
@@ -326,11 +302,13 @@ def sweep(
     if weights is not None:
         here = make_scratch(n_slots, to.sums.shape[1])
         parts = np.zeros((len(to.cells), 2), dtype=np.uint64)
-        squares, cells = np.zeros(to.sums.shape), np.zeros(to.cells.shape)
-        more = (to.first_bin, to.cross, to.twin, to.twin_cross, cells, to.shares, to.weighing)
+        squares, of_cells = np.zeros(to.sums.shape), np.zeros(to.cells.shape)
+        more = (to.first_bin, to.cross, to.twin, to.twin_cross, of_cells, to.shares, to.weighing)
         held = Bookings(squares, *more)
+    sums, cells, first_bin = held.sums, held.cells, to.first_bin
+    in_unit, touched, query_bin = here.unit, here.touched, here.query_bin
     few_slots = n_slots
-    if len(twin) and (twin[2] + 1) * n_groups == n_slots:
+    if twin is not None and (twin[2] + 1) * n_groups == n_slots:
         few_slots = n_slots - n_groups
     for unit in range(first, last):
         slots = few_slots
@@ -360,36 +338,28 @@ def sweep(
                         edge += 1
                     d = contrast(outcome[lower] - outcome[upper], sign)
                     differ = mask[lower] ^ mask[upper]
-                    if placed and differ:
-                        cell = cell_of(-max(tie[lower], tie[upper]), -min(tie[lower], tie[upper]))
+                    if twin is not None and placed and differ:
+                        high, low = max(tie[lower], tie[upper]), min(tie[lower], tie[upper])
+                        cell = cell_of(-high, -low)
                     while differ:
                         g = lowest(differ)
                         in_lower = mask[lower] & (ONE << np.uint64(g))
                         differ &= differ - ONE
                         x = (d if in_lower else -d) - center[g]
                         seen = TIE if distance == 0 else (UP if in_lower else DOWN)
-                        if placed:
+                        if twin is not None and placed:
                             above = (in_lower != 0) == (tie[lower] > tie[upper])
                             part = cell + (N_CELLS if above else 0)
-                            _book_cell(held, local, of_twin[seen], edge, g, part, x)
+                            _book_cell(cells, local, of_twin[seen], edge, g, part, x)
                             if weights is not None:
                                 parts[g, part >> 6] |= ONE << np.uint64(part & 63)
-                        _book_where_taken(
-                            held,
-                            here,
-                            row,
-                            band,
-                            n,
-                            local,
-                            n_groups,
-                            seen,
-                            edge,
-                            g,
-                            x,
-                            item,
-                            lower,
-                            upper,
-                        )
+                        for k in range(n[seen]):
+                            b = local[band[seen, k], edge, g]
+                            if b >= 0:
+                                slot = row[seen, k] * n_groups + g
+                                book_pair(sums, in_unit, touched, query_bin, slot, b, x)
+                                if len(first_bin):
+                                    see_items(first_bin, item[lower], item[upper], slot, b)
             for one in range(starts[q], starts[q + 1] if near else starts[q]):
                 other = below[one]
                 if other < 0:
@@ -407,35 +377,27 @@ def sweep(
                     x = (d if in_one else -d) - center[g]
                     seen = UP if in_one == (score[one] < score[other]) else DOWN
                     seen = TIE if distance == 0 else seen
-                    _book_where_taken(
-                        held,
-                        here,
-                        near_row,
-                        near_band,
-                        near_n,
-                        local,
-                        n_groups,
-                        seen,
-                        edge,
-                        g,
-                        x,
-                        item,
-                        one,
-                        other,
-                    )
-            if len(to.twin):
+                    for k in range(near_n[seen]):
+                        b = local[near_band[seen, k], edge, g]
+                        if b >= 0:
+                            slot = near_row[seen, k] * n_groups + g
+                            book_pair(sums, in_unit, touched, query_bin, slot, b, x)
+                            if len(first_bin):
+                                see_items(first_bin, item[one], item[other], slot, b)
+            if twin is not None:
                 close_twin_query(to, here, twin)
             close_query(to, here, slots)
             if weights is not None:
                 w, estimand = weights.weight[q], weights.estimand
-                fold_query(to, scratch, held, here, parts, w, estimand, twin, slots, n_groups)
-        if len(to.twin):
+                fold_query(to, scratch, held, here, parts, w, estimand, bins.twin, slots, n_groups)
+        if twin is not None:
             close_twin(to, scratch, twin)
-        if len(to.twin_cross):
-            cross_twin(to, scratch, twin, others)
+            if len(to.twin_cross):
+                cross_twin(to, scratch, twin, others)
+            if len(to.weighing.weight):
+                weigh_twin(to.weighing, scratch, twin)
         if len(to.weighing.weight):
             weigh_unit(to.weighing, scratch, slots)
-            weigh_twin(to.weighing, scratch, twin)
         close_unit(to, scratch, slots)
 
 
@@ -512,7 +474,8 @@ def book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) ->
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
     how = (layout.pair_bins, log.sign, long, log.weights if layout.weighting.weighted else None)
-    sweep(*rows, log.below, log.tie, *how, first, last, to)
+    twin = layout.pair_bins.twin
+    sweep(*rows, log.below, log.tie, *how, twin if len(twin) else None, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
