@@ -22,9 +22,9 @@ from mpc_lab.pairing.entries import (
     UU,
 )
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest, tight
-from mpc_lab.pairing.modes import DOWN, TIE, UP, Bins
+from mpc_lab.pairing.modes import DOWN, TIE, UP
 from mpc_lab.pairing.moments import ABOVE, BELOW
-from mpc_lab.vocabulary import Floats, Ints, Masks
+from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
 _ROOM = 1 << 10  # pairs of an item that are held at first
 # What is held of a cluster in one bin: Σc, Σcx, and Σc as the group's item and as the other one.
