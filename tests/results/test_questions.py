@@ -15,8 +15,10 @@ NUMBERS = {
     "grid",
     "groups",
     "headline",
+    "looks",
     "moments",
     "objective",
+    "preflight",
     "ranking",
     "tree",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,6 +155,17 @@ class Look:
         query = np.unique(ranking.query_code[rows], return_inverse=True)[1].astype(np.int64)
         return Sample(rows, query, np.bincount(query))
 
+    @cached_property
+    def scale(self) -> float:
+        """What scores are divided by, so that their squares are numbers; a power of two."""
+        largest = float(np.abs(self.need_rows().score).max())
+        return 2.0 ** math.floor(math.log2(largest)) if largest > 0 else 1.0
+
+    @cached_property
+    def scores(self) -> Floats:
+        """The scores of the sample, divided by `scale`."""
+        return np.asarray(self.need_rows().score[self.sample.rows] / self.scale)
+
     def need_rows(self) -> Ranking:
         """Return the rows, for a check that is only asked where there are some."""
         if self.ranking is None:
@@ -169,7 +181,7 @@ class Look:
             What the scores of each query are divided by.
         """
         at = self.sample
-        score = self.need_rows().score[at.rows]
+        score = self.scores
         if scale is not None:
             score = score / scale[at.query]
         lowest = score[np.cumsum(at.sizes) - at.sizes]

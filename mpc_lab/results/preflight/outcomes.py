@@ -41,7 +41,7 @@ def check_direction(look: Look) -> Finding | None:
     ranking, name = look.need_rows(), "score direction"
     at = look.sample
     outcome = _ranks(ranking.outcome[at.rows], at.query)
-    score = _ranks(ranking.score[at.rows], at.query)
+    score = _ranks(look.scores, at.query)
     together = np.bincount(at.query, score * outcome)
     scale = math.sqrt(float((score**2).sum()) * float((outcome**2).sum()))
     error = math.sqrt(float((together**2).sum()))
@@ -300,8 +300,9 @@ def check_threshold(look: Look) -> Finding | None:
     if ranking.columns.is_rank_only:
         return None
     closeness = look.options.get("closeness", "score")
-    spread = float(ranking.score[look.sample.rows].std()) if closeness == "score" else 1.0
-    reach = {g: v for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
+    spread = float(look.scores.std()) if closeness == "score" else 1.0
+    scale = look.scale if closeness == "score" else 1.0
+    reach = {g: v / scale for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
     weak = [group for group, flag in look.of_cells("underpowered").items() if flag]
     far = [group for group, value in reach.items() if value > FAR * spread]
     usual = look.again(threshold=None, epsilon=None)

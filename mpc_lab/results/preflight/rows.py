@@ -230,7 +230,7 @@ def check_repeated_lists(look: Look) -> Finding:
         mark = rng.random(1 << 16)[ranking.masks[0] & np.uint64(0xFFFF)]
     query, n_queries = ranking.query_code, ranking.n_queries
     sums = np.bincount(query, mark, n_queries)
-    crossed = np.bincount(query, mark * (1.0 + ranking.score), n_queries)
+    crossed = np.bincount(query, mark * (1.0 + ranking.score / look.scale), n_queries)
     size = np.bincount(query, minlength=n_queries)
     long = size >= 3
     seen = pd.DataFrame({"a": sums[long], "b": crossed[long], "n": size[long]})
@@ -258,7 +258,7 @@ def check_coarse_scores(look: Look) -> Finding | None:
         return None
     keys = look.keys()
     ties, close = int(close_pairs(keys, 0.0).sum()), int(close_pairs(keys, _near(look, keys)).sum())
-    values = len(np.unique(ranking.score[look.sample.rows]))
+    values = len(np.unique(look.scores))
     share = ties / close if close else 0.0
     if share >= TIED_SHARE and values < FEWEST_VALUES:
         sentence = (
@@ -273,7 +273,7 @@ def _near(look: Look, keys: Floats) -> float:
     """Return the distance that is close: the audit's, else one that 1 % of the pairs are within."""
     known = [v for v in look.of_cells("epsilon").values() if math.isfinite(v)]
     if known and look.options.get("closeness", "score") == "score":
-        return float(np.median(known))
+        return float(np.median(known)) / look.scale
     sizes = look.sample.sizes
     wanted = 0.01 * float((sizes * (sizes - 1) / 2).sum())
     low, high = 0.0, float(np.ptp(keys)) if len(keys) else 0.0
@@ -293,7 +293,7 @@ def check_spread(look: Look) -> Finding | None:
     if ranking.columns.is_rank_only or closeness == "percentile":
         return None
     at = look.sample
-    score = ranking.score[at.rows]
+    score = look.scores
     mean = np.bincount(at.query, score) / at.sizes
     deviation = np.sqrt(np.bincount(at.query, (score - mean[at.query]) ** 2) / at.sizes)
     usable = (deviation > 0) & (at.sizes > 1)
@@ -362,7 +362,7 @@ def _moved_share(look: Look, position: Ints) -> float:
     """Return the share of neighbours, by place, of which the lower one has the higher score."""
     at = look.sample
     order = np.lexsort((position[at.rows], at.query))
-    query, score = at.query[order], look.need_rows().score[at.rows][order]
+    query, score = at.query[order], look.scores[order]
     together = query[1:] == query[:-1]
     if not together.any():
         return 0.0
