@@ -167,6 +167,7 @@ def test_all_outputs_hold_the_decision_of_the_exit_code(
         "pairing_mode": "matched",
         "intervals": "anytime",
         "planned": 3000,
+        "set_aside": [],
     }
     first = page.split('<section id="finding">')[1].split("</section>")[0]
     for text in (card, first):
@@ -545,7 +546,7 @@ def test_errors_and_answers_name_the_options_of_the_line(frame, tmp_path, capsys
     assert "give --missing drop to leave such rows out" in capsys.readouterr().err
     frame.head(2).to_csv(tmp_path / "short.csv", index=False)
     assert run(tmp_path / "short.csv", *NAMED, "--gate") == 2
-    assert "so it says nothing; the summary says why." in capsys.readouterr().out
+    assert "could estimate no group, so it says nothing" in capsys.readouterr().out
 
 
 def test_a_verdict_stays_on_one_line_of_a_narrow_terminal(frame, tmp_path, capsys, monkeypatch):

@@ -211,12 +211,14 @@ _COMMA_NUMBER = re.compile(r"[-+]?\d+,\d+")
 
 def _how_to_convert(series: Series) -> str:
     """Return how to make numbers of what a column holds."""
-    cells = [str(cell).strip() for cell in series.head(100).to_list() if isinstance(cell, str)]
+    # Cells of other kinds, such as times in an unknown zone, may not even be readable.
+    cells = [str(cell).strip() for cell in series.head(100).to_list()] if is_text(series) else []
     column = f"frame[{series.name!r}]"
     if cells and any({cell.lower() for cell in cells} <= answers for answers in _ANSWERS):
         first = next((one for one in cells if one.lower()[0] in "yt"), cells[0])
         return f"make them 1 and 0, for example with {column} == {first!r}"
-    if cells and all(_COMMA_NUMBER.fullmatch(cell) or cell.isdecimal() for cell in cells):
+    commas = [cell for cell in cells if _COMMA_NUMBER.fullmatch(cell)]
+    if commas and all(cell in commas or cell.isdecimal() for cell in cells):
         return (
             "write decimals with a point, for example with "
             f'{column}.str.replace(",", ".").astype(float)'

@@ -243,7 +243,7 @@ def test_segments_need_a_segment_column():
         lambda: calibration_curves(ranking, "g", segment="u"),
         lambda: by_segment(ranking, "g", 1.0),
     ):
-        with pytest.raises(mpc.MpcError, match="pass segment= to Ranking"):
+        with pytest.raises(mpc.MpcError, match="segments must be known"):
             ask()
 
 

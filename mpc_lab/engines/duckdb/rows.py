@@ -7,6 +7,7 @@ asked only once something was seen to be.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,11 +92,16 @@ class Database:
             raise
 
 
+def _load_duckdb() -> Any:
+    """Import DuckDB in another thread: what a signal raises inside its import ends the process."""
+    with ThreadPoolExecutor(1) as thread:
+        return waited_for(thread.submit(importlib.import_module, "duckdb"))
+
+
 @contextmanager
 def connect(limits: Limits, folder: Path | None) -> Iterator[Database]:
     """Open a database in memory that spills to a folder; its errors become ours."""
-    import duckdb
-
+    duckdb = _load_duckdb()
     config: dict[str, Any] = {
         "threads": n_threads(),
         "memory_limit": f"{limits.sorting // 10**6}MB",

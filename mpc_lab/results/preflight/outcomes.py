@@ -304,7 +304,7 @@ def check_threshold(look: Look) -> Finding | None:
     scale = look.scale if closeness == "score" else 1.0
     reach = {g: v / scale for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
     weak = [group for group, flag in look.of_cells("underpowered").items() if flag]
-    far = [group for group, value in reach.items() if value > FAR * spread]
+    far = [group for group, value in reach.items() if value > FAR * spread > 0]
     usual = look.again(threshold=None, epsilon=None)
     if far:
         group = max(far, key=reach.__getitem__)

@@ -13,6 +13,7 @@ import xarray as xr
 from mpc_lab.errors import MpcError, check_epsilon, check_whole
 from mpc_lab.results.base import (
     cell_epsilon,
+    check_label,
     inference_options,
     names_in,
     need_rows,
@@ -138,6 +139,7 @@ def _place_effect(found: Estimates | None) -> dict[str, float]:
 
 _PAIRS_IN_A_BIN = 30
 _FEWEST_DISTANCES = 4
+_MOST_DRAWN = 5_000_000
 _SIGN = (-1.0, 1.0)
 
 
@@ -208,6 +210,7 @@ def tie(
     cell = open_cell(audit, "tie", group, scoring_rule, SYMMETRIC.name)
     is_headline = epsilon is None
     if epsilon is None:
+        _check_drawable(audit, group, scoring_rule)
         epsilon = cell_epsilon(audit, group, scoring_rule)
     epsilon = check_epsilon(epsilon)
     sided = cell.sided(cell.pairs(SYMMETRIC.name, epsilon), tie=0.5)
@@ -248,6 +251,18 @@ def tie(
         lines=lines,
         pairs=(below, above),
     )
+
+
+def _check_drawable(audit: AuditBase, group: str, rule: str) -> None:
+    """Refuse to list more pairs than anybody would wait for."""
+    check_label("group", group, audit.groups)
+    check_label("scoring rule", rule, audit.headline["scoring_rule"].values.tolist())
+    pairs = int(audit.headline["n_pairs"].sel(group=group, scoring_rule=rule).max())
+    if pairs > _MOST_DRAWN:
+        raise MpcError(
+            f"A tie must have at most {_MOST_DRAWN:,} pairs to be drawn; got {pairs:,}. Give a "
+            "smaller epsilon."
+        )
 
 
 def sides_by_place(audit: AuditBase) -> bool:
