@@ -335,6 +335,11 @@ class Ranking:
         """The names of the columns that were read, in the order of the table."""
         return list(self._table.columns)
 
+    @property
+    def is_pandas(self) -> bool:
+        """Whether the rows came as a pandas frame."""
+        return self._files is None and self._table.implementation.is_pandas()
+
     def glimpse(self) -> Any:
         """Return the first rows with all columns, of files also those that were not read."""
         if self._files is not None:

@@ -53,7 +53,7 @@ def count_look(key: str | None, options: Mapping[str, Any]) -> tuple[dict[str, A
             del made[1]
         if len(_MADE) > _KEPT_AT_MOST:
             _MADE.pop(next(iter(_MADE)))
-        return tuple(made)
+        return tuple(dict(one) for one in made)
 
 
 def looks_in_words(looks: Sequence[Mapping[str, Any]]) -> str:

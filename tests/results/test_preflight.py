@@ -236,7 +236,7 @@ CASES = [
     ("young outcomes", young, 0.6, 0.95, True),
     ("largest query", heavy_query, 0.3, 0.12, True),
     ("largest item", heavy_item, 0.4, 0.2, True),
-    ("enough pairs", too_few, 300, 3000, True),
+    ("enough pairs", too_few, 1500, 3000, True),
     ("threshold", far, 0.15, 0.08, True),
     ("effect of place", clicked, 0.7, 0.0, True),
     ("outcome tails", long_tail, 40.0, 2.0, True),
@@ -278,6 +278,47 @@ def test_a_check_of_names_speaks_and_heals(check, loud, quiet):
     assert state_of(audit_of(frame, **options), check) == "ok"
 
 
+@pytest.mark.parametrize("rows", [3, 5, 8])
+def test_short_lists_on_one_scale_are_not_taken_for_several(rows):
+    found = mpc.preflight(mpc.Ranking(log(queries=800, rows=rows), **COLUMNS))
+    assert found.set_index("check").loc["score scale", "state"] == "ok"
+
+
+def test_one_long_list_does_not_hide_a_score_that_is_upside_down():
+    frame = log(queries=400, rows=8)
+    frame["s"] = -frame["s"]
+    frame.loc[frame["q"] < 20, "q"] = 0
+    assert state_of(audit_of(frame), "score direction") == "stop"
+
+
+def test_lists_that_were_not_ranked_by_the_score_are_noted():
+    frame, options = places(0.0)
+    frame["place"] = 11 - frame["place"]
+    assert state_of(audit_of(frame, **options), "places") == "caution"
+
+
+def test_a_column_that_is_no_place_is_not_suggested():
+    for wrong in (0, 7.5, 3):
+        assert state_of(audit_of(log().assign(position=wrong)), "places") == "ok"
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_a_remedy_that_picks_rows_of_another_frame_is_told_in_words(kind):
+    frame, options = young(0.6)
+    if kind == "polars":
+        table = pytest.importorskip("polars").from_pandas(frame)
+    else:
+        table = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    found = audit_of(table, **options).preflight.set_index("check")
+    assert found.loc["young outcomes", "remedy"].startswith("Audit again the rows whose when is")
+
+
+def test_two_outcomes_have_no_tail():
+    frame = log(queries=12)
+    audit = audit_of(frame, threshold=0.02)
+    assert state_of(audit, "outcome tails") == "ok"
+
+
 def test_a_label_for_each_row_stops():
     frame = log(queries=50)
     frame["g"] = [f"l{k}" for k in range(len(frame))]
@@ -288,8 +329,11 @@ def test_a_label_for_each_row_stops():
 def test_other_rules_of_a_log_with_places_are_noted_and_healed():
     frame, _ = clicked(0.7)
     audit = audit_of(frame, position="place", scoring_rules=["baseline", "boosted"])
-    assert state_of(audit, "effect of place") == "caution"
-    assert heal(audit, "effect of place", frame) == "ok"
+    assert state_of(audit, "other rules") == "caution"
+    remedy = audit.preflight.set_index("check").loc["other rules", "remedy"]
+    space = {"mpc": mpc, "frame": frame}
+    exec(remedy, space)
+    assert "other rules" not in space["audit"].preflight["check"].tolist()
 
 
 def test_a_group_and_the_rest_are_never_both_undervalued():

@@ -7,7 +7,6 @@ asked only once something was seen to be.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -94,8 +93,14 @@ class Database:
 
 def _load_duckdb() -> Any:
     """Import DuckDB in another thread: what a signal raises inside its import ends the process."""
+
+    def load() -> Any:
+        import duckdb
+
+        return duckdb
+
     with ThreadPoolExecutor(1) as thread:
-        return waited_for(thread.submit(importlib.import_module, "duckdb"))
+        return waited_for(thread.submit(load))
 
 
 @contextmanager

@@ -41,6 +41,7 @@ OUTCOME_CHECKS: tuple[Check, ...] = (
     outcomes.check_direction,
     outcomes.check_young_outcomes,
     outcomes.check_place_effect,
+    outcomes.check_other_rules,
     *SUM_CHECKS,
     outcomes.check_largest_item,
     outcomes.check_enough_pairs,

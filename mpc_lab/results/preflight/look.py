@@ -141,6 +141,10 @@ class Look:
         written = [f"{name}={_literal(value)}" for name, value in given.items()]
         return f"ranking = mpc.Ranking({', '.join([rows, *written])})"
 
+    def again_of(self, rows: str, words: str) -> str:
+        """Return the call on some rows of a pandas frame, or what to do in words."""
+        return self.again(rows) if self.need_rows().is_pandas else words
+
     @cached_property
     def sample(self) -> Sample:
         """Whole queries, evenly spread over the log."""
@@ -172,23 +176,13 @@ class Look:
             raise TypeError("this check needs rows")
         return self.ranking
 
-    def keys(self, scale: Floats | None = None) -> Floats:
-        """Return scores of the sample on one line, ascending, far apart between queries.
 
-        Parameters
-        ----------
-        scale : float64 array (query,), optional
-            What the scores of each query are divided by.
-        """
-        at = self.sample
-        score = self.scores
-        if scale is not None:
-            score = score / scale[at.query]
-        lowest = score[np.cumsum(at.sizes) - at.sizes]
-        inside = score - lowest[at.query]
-        # Wider than any distance that is looked for.
-        room = 4.0 * max(float(inside.max(initial=0.0)), 1e-300)
-        return np.asarray(inside + at.query * room)
+def line_up(score: Floats, at: Sample) -> Floats:
+    """Return scores of the sample on one line, ascending, far apart between queries."""
+    inside = score - score[np.cumsum(at.sizes) - at.sizes][at.query]
+    # Wider than any distance that is looked for.
+    room = 4.0 * max(float(inside.max(initial=0.0)), 1e-300)
+    return np.asarray(inside + at.query * room)
 
 
 def _literal(value: Any) -> str:
@@ -199,11 +193,6 @@ def close_pairs(keys: Floats, epsilon: float) -> Ints:
     """Return for each row how many rows above it, of its query, are at most epsilon away."""
     reach = np.searchsorted(keys, keys + epsilon, side="right")
     return np.asarray(reach - np.arange(1, len(keys) + 1), dtype=np.int64)
-
-
-def frame_without(column: str, label: Any) -> str:
-    """Return Python for the rows of a frame that do not have this label in a column."""
-    return f"frame[frame[{column!a}] != {label!a}]"
 
 
 def and_more(count: int) -> str:

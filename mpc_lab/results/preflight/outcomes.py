@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.pairing.terms import Powered, Smallest, parse_threshold
-from mpc_lab.results.base import has_sums
+from mpc_lab.pairing.terms import parse_threshold
 from mpc_lab.results.preflight.look import (
     CAUTION,
     OK,
@@ -21,7 +20,8 @@ from mpc_lab.results.preflight.look import (
     Finding,
     Look,
     and_more,
-    frame_without,
+    close_pairs,
+    line_up,
     shown_label,
     shown_share,
 )
@@ -34,6 +34,7 @@ from mpc_lab.vocabulary import DIRECTIONS, SYMMETRIC, Floats, Ints
 
 AGAINST = -4.0  # standard errors
 WEAKEST = -0.02
+FEWEST_QUERIES = 5
 
 
 def check_direction(look: Look) -> Finding | None:
@@ -42,12 +43,14 @@ def check_direction(look: Look) -> Finding | None:
     at = look.sample
     outcome = _ranks(ranking.outcome[at.rows], at.query)
     score = _ranks(look.scores, at.query)
-    together = np.bincount(at.query, score * outcome)
-    scale = math.sqrt(float((score**2).sum()) * float((outcome**2).sum()))
-    error = math.sqrt(float((together**2).sum()))
-    if scale == 0 or error == 0:
+    # Every query counts the same, so that one long list does not decide.
+    spread = np.sqrt(np.bincount(at.query, score**2) * np.bincount(at.query, outcome**2))
+    known = spread > 0
+    each = np.bincount(at.query, score * outcome)[known] / spread[known]
+    if len(each) < FEWEST_QUERIES:
         return None
-    correlation, z = float(together.sum()) / scale, float(together.sum()) / error
+    correlation, error = float(each.mean()), float(each.std()) / math.sqrt(len(each))
+    z = correlation / error if error > 0 else math.copysign(math.inf, correlation)
     word = outcome_word(look.options)
     shown = f"Within queries the rank correlation of score and {word} is {correlation:.2f}"
     if z < AGAINST and correlation < WEAKEST:
@@ -78,15 +81,18 @@ def check_largest_query(look: Look) -> Finding | None:
     if not shares:
         return None
     group, share = max(shares.items(), key=lambda entry: entry[1])
+    pairs, queries = look.of_cells("n_pairs"), look.of_cells("n_queries")
     if share < HEAVY_QUERY:
         sentence = f"The largest query has {shown_share(share)} of the pairs of {quoted(group)}."
         return Finding(name, OK, sentence)
     heavy = [one for one, value in shares.items() if value >= HEAVY_QUERY]
+    group = max(heavy, key=pairs.__getitem__)  # a rare group with one query is not the news
+    share = shares[group]
     who, numbered = _largest_query(look, group)
     counted = "of what is counted" if look.options.get("estimand") != "pairs" else "of the pairs"
     said = f"has {shown_share(share)} {counted} of group {quoted(group)}.{and_more(len(heavy) - 1)}"
     remedy = f"Look at its rows; then decide whether it belongs into the log: {_rows_of(look)}."
-    if look.options.get("estimand", "pairs") == "pairs":
+    if look.options.get("estimand", "pairs") == "pairs" and queries[group] * HEAVY_QUERY > 1:
         remedy = look.again(estimand="queries")
     return Finding(name, CAUTION, f"{who} {said}", remedy, f"{numbered} {said}")
 
@@ -156,8 +162,10 @@ def check_largest_item(look: Look) -> Finding | None:
         f"{owner.capitalize()} {shown_label(label)} is in {shown_share(share)} of the pairs of "
         f"group {quoted(group)}: the finding is much about it."
     )
-    rows = frame_without(str(column), _plain_value(label))
-    return Finding(name, CAUTION, sentence, look.again(rows))
+    value = _plain_value(label)
+    words = f"Audit again without the rows whose {column} is {value!a}, and compare."
+    rows = f"frame[frame[{str(column)!a}] != {value!a}]"
+    return Finding(name, CAUTION, sentence, look.again_of(rows, words))
 
 
 def _plain_value(label: Any) -> Any:
@@ -213,7 +221,8 @@ def check_young_outcomes(look: Look) -> Finding | None:
         "may still be to come."
     )
     rows = f"frame[frame[{ranking.columns.time!a}] < {cut}]"
-    return Finding(name, CAUTION, sentence, look.again(rows))
+    words = f"Audit again the rows whose {ranking.columns.time} is before {cut}."
+    return Finding(name, CAUTION, sentence, look.again_of(rows, words))
 
 
 def _time_of(ranking: Any, row: int) -> str:
@@ -243,16 +252,14 @@ def check_enough_pairs(look: Look) -> Finding | None:
     if middle <= FINDABLE * spread:
         relative = f"{middle / spread:.2g} of its standard deviation"
         return Finding(name, OK, f"A gap of {shown} ({relative}) would be found in most groups.")
+    limit = f"{FINDABLE:g} standard deviations of {word} ({number(FINDABLE * spread, 3)})"
     lowest = min(known)
-    size = f"the least gap that could be found is {number(lowest, 3)} or more"
-    if math.isinf(lowest):
-        size = "no gap of any size could be found"
+    size = f"from {number(lowest, 3)} on" if math.isfinite(lowest) else "of no size"
     sentence = (
-        f"In {weak:,} of {len(known):,} {noun(len(known), 'group')} only a gap above "
-        f"{FINDABLE:g} standard deviations of {word} ({number(FINDABLE * spread, 3)}) could be "
-        f"found; {size} with these pairs."
+        f"In {weak:,} of {len(known):,} {noun(len(known), 'group')} a gap of {limit} would be "
+        f"missed; with these pairs gaps {size} would be found."
     )
-    return Finding(name, CAUTION, sentence, _more_pairs(look, FINDABLE * spread))
+    return Finding(name, CAUTION, sentence, _more_pairs(look, FINDABLE * spread, middle))
 
 
 def _outcome_spread(look: Look, ranking: Any) -> float:
@@ -262,20 +269,27 @@ def _outcome_spread(look: Look, ranking: Any) -> float:
     return float(ranking.outcome.std())
 
 
-def _more_pairs(look: Look, effect: float) -> str:
-    threshold = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
-    aim = _two_digits(effect / _adjustment(look))
-    if not isinstance(threshold, Powered) or threshold.effect > effect:
+def _more_pairs(look: Look, limit: float, least: float) -> str:
+    """Return a wider threshold where that is enough, else how many queries are."""
+    if not math.isfinite(least):
+        return "Audit fewer, larger groups: these have too few pairs for an interval."
+    wanted = (least / limit) ** 2
+    if wanted * 1.2 < _room(look):
+        aim = _two_digits(0.9 * limit / _adjustment(look))
         return look.again(threshold=Verbatim(f"mpc.Powered(effect={aim!r})"), epsilon=None)
-    if look.audit is None or not has_sums(look.audit):
-        return "Log more queries."
-    found = look.audit.power(aim).sel(scoring_rule=look.part.rule, pairing_mode=look.part.mode)
-    known = found["queries_needed_adjusted"].values
-    known = known[np.isfinite(known)]
-    needed = float(np.median(known)) if len(known) else math.inf
-    if not math.isfinite(needed):
-        return "No number of queries of this catalogue is enough; audit fewer, larger groups."
-    return f"Log about {needed:,.0f} queries; this log has {int(look.options['n_queries']):,}."
+    now = int(look.options["n_queries"])
+    return f"Log about {wanted * now:,.0f} queries; this log has {now:,}."
+
+
+def _room(look: Look) -> float:
+    """Return how many times as many pairs a threshold has that is just not too far."""
+    reach = [v for v in look.of_cells("epsilon").values() if math.isfinite(v) and v > 0]
+    if not reach or look.options.get("closeness", "score") != "score":
+        return 0.0
+    keys = line_up(look.scores, look.sample)
+    near = close_pairs(keys, float(np.median(reach)) / look.scale).sum()
+    far = close_pairs(keys, FAR * float(look.scores.std())).sum()
+    return float(far / near) if near else 0.0
 
 
 def _adjustment(look: Look) -> float:
@@ -315,9 +329,8 @@ def check_threshold(look: Look) -> Finding | None:
         )
         chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
         # A rule that went so far did so for want of pairs: a closer threshold has fewer still.
-        wanting = isinstance(chosen, Smallest | Powered)
         few = "Log more queries, or audit fewer, larger groups: there are too few close pairs."
-        return Finding(name, CAUTION, sentence, few if wanting else usual)
+        return Finding(name, CAUTION, sentence, usual if isinstance(chosen, float) else few)
     if weak:
         named = listing([quoted(group) for group in weak], 4)
         sentence = f"No threshold has the power that was asked for in {named}."
@@ -347,13 +360,20 @@ def check_place_effect(look: Look) -> Finding | None:
         sentence = f"{shown}, and {look.part.mode} pairs carry it."
         modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
-    if clear and len(look.options.get("scoring_rules", [])) > 1 and not examined:
-        sentence = (
-            f"{shown}. Outcomes were collected in the list as it was shown: of other scoring rules "
-            "they say what items got there, not what they would get."
-        )
-        return Finding(name, CAUTION, sentence, look.again(scoring_rules=None))
     return Finding(name, OK, f"{shown}." if clear else "No effect of place is clear.")
+
+
+def check_other_rules(look: Look) -> Finding | None:
+    """Say that outcomes of a log with places belong to the list as it was shown."""
+    ranking, name = look.need_rows(), "other rules"
+    others = [rule for rule in look.options.get("scoring_rules", []) if rule != "baseline"]
+    if ranking.position is None or ranking.columns.examined is not None or not others:
+        return None
+    sentence = (
+        "Outcomes were collected in the list as it was shown: of other scoring rules they say what "
+        "items got there, not what they would get."
+    )
+    return Finding(name, CAUTION, sentence, look.again(scoring_rules=None))
 
 
 HEAVY_TAIL = 0.2
@@ -367,6 +387,8 @@ def check_tails(look: Look) -> Finding | None:
     known = {g: v for g, v in heavy.items() if math.isfinite(v)}
     if not known:
         return None
+    if look.ranking is not None and len(np.unique(look.ranking.outcome[look.sample.rows])) <= 2:
+        return Finding(name, OK, "The outcome has two values, and no tail.")
     tails = [g for g, v in known.items() if v > HEAVY_TAIL and share.get(g, 0.0) < HEAVY_QUERY]
     if not tails:
         return Finding(name, OK, "No single query makes up much of the variance.")

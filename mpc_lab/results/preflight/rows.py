@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mpc_lab.ranking.columns import open_table, pandas_frame
 from mpc_lab.ranking.names import guess_columns
 from mpc_lab.results.preflight.look import (
     CAUTION,
@@ -21,12 +22,14 @@ from mpc_lab.results.preflight.look import (
     STOP,
     Finding,
     Look,
+    Sample,
     and_more,
     close_pairs,
+    line_up,
     shown_share,
 )
 from mpc_lab.results.recipe import Verbatim
-from mpc_lab.text import listing, quoted
+from mpc_lab.text import between, listing, plural, quoted
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 if TYPE_CHECKING:
@@ -58,8 +61,11 @@ def check_labels(look: Look) -> Finding:
         decimals = sum(_is_decimal(label) for label in groups)
         if decimals >= NUMBERS_SHARE * len(groups):
             sentence = f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}."
-            cut = f"frame.assign(group_in_four=pd.qcut(frame[{column!a}], 4).astype(str))"
-            remedy = look.again(cut, group="group_in_four", groups=None)
+            bands = f"pd.qcut(frame[{column!a}], 4, duplicates='drop').astype(str)"
+            remedy = f"Cut {column} into a few bands before the audit."
+            if ranking.is_pandas:
+                cut = f"frame.assign(group_in_four={bands})"
+                remedy = look.again(cut, group="group_in_four", groups=None)
             return Finding(name, CAUTION, sentence, remedy)
         if ranking.n_rows < ROWS_A_LABEL * len(groups):
             sentence = (
@@ -72,8 +78,9 @@ def check_labels(look: Look) -> Finding:
         shown = listing([" and ".join(map(repr, pair)) for pair in alike], 3)
         sentence = f"Some labels differ only in case or in blanks: {shown}."
         tidy = f"frame.assign(**{{{column!a}: frame[{column!a}].str.strip().str.lower()}})"
-        return Finding(name, CAUTION, sentence, look.again(tidy, groups=None))
-    return Finding(name, OK, f"The names of the {len(groups):,} groups look like labels.")
+        words = f"Strip the blanks of {column}, and write it in small letters."
+        return Finding(name, CAUTION, sentence, look.again_of(tidy, words))
+    return Finding(name, OK, f"Names of groups look like labels ({plural(len(groups), 'group')}).")
 
 
 def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
@@ -110,7 +117,8 @@ def check_item(look: Look) -> Finding:
     ranking, name = look.need_rows(), "items"
     if ranking.item_code is not None:
         times = ranking.n_rows / ranking.n_items
-        return Finding(name, OK, f"{ranking.n_items:,} items, each shown {times:.3g} times.")
+        shown = "once" if times == 1 else f"{times:.3g} times on average"
+        return Finding(name, OK, f"{plural(ranking.n_items, 'item')}, shown {shown}.")
     column = _guessed(ranking, "item")
     said = "No column says which rows are the same item, so that intervals ignore what items share"
     if column is None:
@@ -214,7 +222,7 @@ def check_cut_lists(look: Look) -> Finding:
         )
         remedy = "Log the whole lists; or say in the report that the audit is about their tops."
         return Finding(name, CAUTION, sentence, remedy)
-    return Finding(name, OK, f"Lists have {int(lengths[0]):,} to {longest:,} rows.")
+    return Finding(name, OK, f"Lists have {between([int(lengths[0]), longest], ',')} rows.")
 
 
 REPEATED_SHARE = 0.02
@@ -256,7 +264,7 @@ def check_coarse_scores(look: Look) -> Finding | None:
     ranking, name = look.need_rows(), "score steps"
     if ranking.columns.is_rank_only:
         return None
-    keys = look.keys()
+    keys = line_up(look.scores, look.sample)
     ties, close = int(close_pairs(keys, 0.0).sum()), int(close_pairs(keys, _near(look, keys)).sum())
     values = len(np.unique(look.scores))
     share = ties / close if close else 0.0
@@ -283,6 +291,7 @@ def _near(look: Look, keys: Floats) -> float:
     return high
 
 
+BEYOND_CHANCE = 1.25  # times what mixed queries show
 SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
 
 
@@ -293,30 +302,47 @@ def check_spread(look: Look) -> Finding | None:
     if ranking.columns.is_rank_only or closeness == "percentile":
         return None
     at = look.sample
-    score = look.scores
-    mean = np.bincount(at.query, score) / at.sizes
-    deviation = np.sqrt(np.bincount(at.query, (score - mean[at.query]) ** 2) / at.sizes)
-    usable = (deviation > 0) & (at.sizes > 1)
-    if usable.sum() < 8:
+    rest, deviation = _centred(look.scores, at)
+    if ((deviation > 0) & (at.sizes > 1)).sum() < 8:
         return None
-    scale = np.where(deviation > 0, deviation, 1.0) if closeness == "query_sd" else None
-    keys = look.keys(scale)
-    near = np.bincount(at.query, close_pairs(keys, _near_on(look, keys, closeness)))
-    # Of the pairs of each query, so that a long list counts as much as a short one.
-    share = near[usable] / (at.sizes * (at.sizes - 1) / 2.0)[usable]
-    tight = deviation[usable] <= np.quantile(deviation[usable], 0.25)
-    ratio = float(share[tight].mean() / share.mean()) if share.any() else 1.0
+    if closeness == "query_sd":
+        rest = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
+    epsilon = _near_on(look, line_up(rest, at), closeness)
+    ratio = _tight_ratio(rest, deviation, at, epsilon)
     said = (
         "The quarter of the queries with the least spread of scores has "
         f"{ratio:.1f} times as many close pairs as an average query"
     )
-    if ratio < SPREAD_RATIO:
+    # In short lists the least spread is small by chance: so it is where all have one scale.
+    one_scale = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
+    mixed = float(np.sqrt((rest**2).mean())) * np.random.default_rng(0).permutation(one_scale)
+    mixed = mixed[np.lexsort((mixed, at.query))]
+    chance = _tight_ratio(mixed, _centred(mixed, at)[1], at, epsilon)
+    if ratio < SPREAD_RATIO or ratio < BEYOND_CHANCE * chance:
         return Finding(name, OK, f"{said}.")
     sentence = f"{said}: scores are not on one scale, and the audit is mostly about these."
     if look.audit is None:
         return Finding(name, CAUTION, sentence, 'Audit with closeness="query_sd".')
     remedy = look.again(closeness="query_sd", epsilon=None, threshold=None)
     return Finding(name, CAUTION, sentence, remedy)
+
+
+def _centred(score: Floats, at: Sample) -> tuple[Floats, Floats]:
+    """Return scores less the mean of their query, and the standard deviation of each query."""
+    rest = score - (np.bincount(at.query, score) / at.sizes)[at.query]
+    return rest, np.sqrt(np.bincount(at.query, rest**2) / at.sizes)
+
+
+def _tight_ratio(score: Floats, deviation: Floats, at: Sample, epsilon: float) -> float:
+    """Return the share of close pairs in the quarter of least spread, to that of all queries.
+
+    Shares of the pairs of each query, so that a long list counts as much as a short one.
+    """
+    usable = (deviation > 0) & (at.sizes > 1)
+    near = np.bincount(at.query, close_pairs(line_up(score, at), epsilon), minlength=len(at.sizes))
+    share = near[usable] / (at.sizes * (at.sizes - 1) / 2.0)[usable]
+    tight = deviation[usable] <= np.quantile(deviation[usable], 0.25)
+    return float(share[tight].mean() / share.mean()) if share.any() else 1.0
 
 
 def _near_on(look: Look, keys: Floats, closeness: str) -> float:
@@ -327,6 +353,7 @@ def _near_on(look: Look, keys: Floats, closeness: str) -> float:
 # ---- places
 
 MOVED_SHARE = 0.05
+UNRELATED_SHARE = 0.45
 
 
 def check_places(look: Look) -> Finding:
@@ -334,7 +361,7 @@ def check_places(look: Look) -> Finding:
     ranking, name = look.need_rows(), "places"
     if ranking.position is None:
         column = _guessed(ranking, "position")
-        if column is None:
+        if column is None or not _are_places(ranking, column):
             sentence = "No column has the place of each row; where outcomes depend on it, give one."
             return Finding(name, OK, sentence)
         sentence = (
@@ -350,12 +377,25 @@ def check_places(look: Look) -> Finding:
         f"Of neighbours in the lists {shown_share(share)} were shown against the order of their "
         "scores"
     )
+    if share >= UNRELATED_SHARE:
+        sentence = f"{moved}: this score did not rank these lists, or place 1 is not their top."
+        return Finding(name, CAUTION, sentence, "Check the columns of score and position.")
     leads = SYMMETRIC.name if look.audit is None else look.part.mode
     if share >= MOVED_SHARE and leads != SYMMETRIC.name and ranking.columns.examined is None:
         sentence = f"{moved}: a later rule moved items, and {leads} pairs read it as a gap."
         modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
     return Finding(name, OK, f"{moved}.")
+
+
+def _are_places(ranking: Ranking, column: Hashable) -> bool:
+    """Whether the first rows of a column hold whole numbers from 1, each once in a query."""
+    query = ranking.columns.query
+    named = [*(query if isinstance(query, tuple) else [query]), column]
+    head = pandas_frame(open_table(ranking.glimpse()))[named]
+    place = pd.to_numeric(head[column], errors="coerce")
+    whole = bool(((place >= 1) & (place % 1 == 0)).all())
+    return whole and not head.duplicated().any()
 
 
 def _moved_share(look: Look, position: Ints) -> float:
