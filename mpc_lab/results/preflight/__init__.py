@@ -79,7 +79,7 @@ def preflight(ranking: Ranking) -> pd.DataFrame:
             f"mpc.preflight must have a Ranking; got {type(ranking).__name__}. Make one with "
             "mpc.Ranking(frame, query=..., score=..., outcome=..., group=...)."
         )
-    return _frame(_ask(Look(ranking), ROW_CHECKS))
+    return to_frame(_ask(Look(ranking), ROW_CHECKS))
 
 
 def find(audit: Audit) -> list[Finding]:
@@ -95,16 +95,12 @@ def find(audit: Audit) -> list[Finding]:
 
 def to_frame(findings: list[Finding]) -> pd.DataFrame:
     """Return findings as the frame that people see."""
-    return _frame(findings)
+    return pd.DataFrame(as_rows(findings), columns=COLUMNS, dtype=object)
 
 
 def _ask(look: Look, checks: Iterable[Check]) -> list[Finding]:
     found = [finding for check in checks if (finding := check(look)) is not None]
     return sorted(found, key=lambda one: _WORST_FIRST.index(one.state))
-
-
-def _frame(findings: list[Finding]) -> pd.DataFrame:
-    return pd.DataFrame(as_rows(findings), columns=COLUMNS, dtype=object)
 
 
 # ---- in words

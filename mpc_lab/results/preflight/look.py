@@ -141,9 +141,9 @@ class Look:
         written = [f"{name}={_literal(value)}" for name, value in given.items()]
         return f"ranking = mpc.Ranking({', '.join([rows, *written])})"
 
-    def again_of(self, rows: str, words: str) -> str:
+    def again_of(self, rows: str, words: str, **changes: Any) -> str:
         """Return the call on some rows of a pandas frame, or what to do in words."""
-        return self.again(rows) if self.need_rows().is_pandas else words
+        return self.again(rows, **changes) if self.need_rows().is_pandas else words
 
     @cached_property
     def sample(self) -> Sample:

@@ -62,10 +62,9 @@ def check_labels(look: Look) -> Finding:
         if decimals >= NUMBERS_SHARE * len(groups):
             sentence = f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}."
             bands = f"pd.qcut(frame[{column!a}], 4, duplicates='drop').astype(str)"
-            remedy = f"Cut {column} into a few bands before the audit."
-            if ranking.is_pandas:
-                cut = f"frame.assign(group_in_four={bands})"
-                remedy = look.again(cut, group="group_in_four", groups=None)
+            cut = f"frame.assign(group_in_four={bands})"
+            words = f"Cut {column} into a few bands before the audit."
+            remedy = look.again_of(cut, words, group="group_in_four", groups=None)
             return Finding(name, CAUTION, sentence, remedy)
         if ranking.n_rows < ROWS_A_LABEL * len(groups):
             sentence = (
@@ -79,7 +78,7 @@ def check_labels(look: Look) -> Finding:
         sentence = f"Some labels differ only in case or in blanks: {shown}."
         tidy = f"frame.assign(**{{{column!a}: frame[{column!a}].str.strip().str.lower()}})"
         words = f"Strip the blanks of {column}, and write it in small letters."
-        return Finding(name, CAUTION, sentence, look.again_of(tidy, words))
+        return Finding(name, CAUTION, sentence, look.again_of(tidy, words, groups=None))
     return Finding(name, OK, f"Names of groups look like labels ({plural(len(groups), 'group')}).")
 
 
