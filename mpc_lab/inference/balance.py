@@ -20,7 +20,7 @@ from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
-class Difference:
+class StandardisedDifference:
     """One covariate, group against others, in standard deviations.
 
     Attributes
@@ -80,7 +80,7 @@ def standardised_difference(
     *,
     cluster: str = "query",
     level: float = 0.95,
-) -> Difference:
+) -> StandardisedDifference:
     r"""Compare a covariate of the two sides of the pairs.
 
     .. math::
@@ -106,7 +106,7 @@ def standardised_difference(
 
     Returns
     -------
-    Difference
+    StandardisedDifference
 
     References
     ----------
@@ -116,8 +116,8 @@ def standardised_difference(
     values = np.asarray(values, dtype=np.float64)
     if not np.isfinite(values).all():
         raise MpcError(
-            "A covariate must be finite in every row, but "
-            f"{int((~np.isfinite(values)).sum()):,} of {len(values):,} values are not; fill them."
+            f"A covariate must be finite in every row; got {int((~np.isfinite(values)).sum()):,} "
+            f"of {len(values):,} values that are not. Fill them."
         )
     inside, outside = values[member], values[~member]
     both = len(inside) > 0 and len(outside) > 0
@@ -128,7 +128,7 @@ def standardised_difference(
     center = codes.mean(x)
     # A constant covariate differs by NaN, which the inference below carries along.
     found = estimate_listed(x - center, center, codes, cluster=cluster, level=level)
-    return Difference(
+    return StandardisedDifference(
         before=before,
         within=center,
         std_error=float(found.std_error),
@@ -349,8 +349,8 @@ class _ByItem:
         self.place = np.cumsum(shown > 0) - 1
 
     def deal(self, rng: np.random.Generator) -> Flags:
-        dealt = shuffle_strata(self.stratum, self.label, rng)
-        return np.asarray(dealt[self.place[self.item]])
+        shuffled = shuffle_strata(self.stratum, self.label, rng)
+        return np.asarray(shuffled[self.place[self.item]])
 
     def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
         size = np.bincount(self.stratum)

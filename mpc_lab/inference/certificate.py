@@ -13,7 +13,7 @@ from mpc_lab.inference.estimates import Estimates, effective_clusters
 from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints
 
 MOST_BINS = 10
-# The mean over one wide bin is MPC itself again, which is no certificate.
+# The mean over one wide bin is MPC itself again, which certifies nothing.
 FEWEST_BINS = 4
 FEWEST_QUERIES = 30
 
@@ -61,7 +61,7 @@ class Certified:
     cumulative : Curve
         The mean over all distances up to the right end of each bin, which is MPC itself.
     mpc_epsilon : float
-        What `cumulative` would have certified, for comparison: it is no certificate.
+        What `cumulative` would have certified, for comparison: it certifies nothing.
     level : float
     """
 
@@ -139,7 +139,9 @@ def certify(
     distance, d, query = distance[order], d[order], query[order]
     ends = bin_ends(distance, query, None if weight is None else weight[order])
     if (item_i is None) != (item_j is None):
-        raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
+        raise MpcError(
+            "item_i and item_j must be given together; got only one. Give both or neither."
+        )
     item_i, item_j = (None if item is None else item[order] for item in (item_i, item_j))
     weight = None if weight is None else weight[order]
     codes = pair_codes(query, item_i, item_j, owner, weight=weight)

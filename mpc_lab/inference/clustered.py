@@ -221,14 +221,16 @@ def pair_codes(
     """
     query = np.asarray(query, dtype=np.int64)
     if (item_i is None) != (item_j is None):
-        raise MpcError("item_i and item_j belong together, but only one came; give both or none.")
+        raise MpcError(
+            "item_i and item_j must be given together; got only one. Give both or neither."
+        )
     if item_i is None or item_j is None:
         return PairCodes(query, None, weight)
     i, j = (np.asarray(item, dtype=np.int64) for item in (item_i, item_j))
     if not len(query) == len(i) == len(j):
         raise MpcError(
-            "query, item_i and item_j must have one entry for each pair, "
-            f"got {len(query)}, {len(i)} and {len(j)}."
+            f"query, item_i and item_j must have one entry for each pair; got {len(query)}, "
+            f"{len(i)} and {len(j)}."
         )
     dyad = _joint(np.minimum(i, j), np.maximum(i, j))
     twice = _joint(np.concatenate([i, j]), np.concatenate([query, query]))

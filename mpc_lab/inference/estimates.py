@@ -259,7 +259,7 @@ def estimate(
         union   max(V_union, V_query, V_item) · G/(G − 1)  max(V_union, V_query, V_item)
 
     Under CR3 the sum of each query, and of each item, is divided by 1 less its share of the pairs
-    before it is squared; dyads and what lies inside queries stay as they are.
+    before it is squared; dyads and what is inside queries stay as they are.
 
     The interval is that of t with G − 1 degrees of freedom, G effective also for query and P
     for naive. Under union, G is the smallest of the query and the item count; the item count
@@ -320,7 +320,7 @@ def estimate(
     used = families[cluster]
     if cr3:
         raw_weighed = raw_variances(pairs, center, by, owner, cr3)
-        weighed = _families(raw_weighed, effective, clusters, owner, _weighed)
+        weighed = _families(raw_weighed, effective, clusters, owner, _weigh)
         std_errors[QUERY_CR3] = weighed["query"].std_error
         used = weighed[cluster] if corrected else used
     estimable = used.estimable
@@ -393,17 +393,18 @@ def _check(
     has_items = "item" in by
     if VARIANCES[cluster].needs_items and not has_items:
         raise MpcError(
-            f"cluster={cluster!r} needs sums over items, but these pairs have none; "
-            "name the item column of the ranking or use cluster='query'."
+            f"cluster={cluster!r} must have sums over items; got pairs without them. Name the "
+            "item column of the ranking, or use cluster='query'."
         )
     if not VARIANCES[cluster].goes_with(owner):
         raise MpcError(
-            f"cluster={cluster!r} needs sums over {cluster}s; got pairs that are summed over "
-            f"{owner}s. Run the audit with cluster={cluster!r}."
+            f"cluster={cluster!r} must have sums over {cluster}s; got sums over {owner}s. Run the "
+            f"audit with cluster={cluster!r}."
         )
     if has_items and item_effective is None:
         raise MpcError(
-            "Sums over items came without item_effective; compute it with effective_items."
+            "Sums over items must come with item_effective; got none. Compute it with "
+            "effective_items."
         )
 
 
@@ -454,7 +455,7 @@ def _largest(raw: Mapping[str, Floats], names: Sequence[str]) -> tuple[Floats, T
     return largest, source
 
 
-def _weighed(record: Variance, variance: Floats, effective: Floats, plain: Ints) -> Floats:
+def _weigh(record: Variance, variance: Floats, effective: Floats, plain: Ints) -> Floats:
     """Return a variance in which heavy clusters are corrected for."""
     if not record.is_weighed:
         return _plain(record, variance, effective, plain)
@@ -486,7 +487,7 @@ def _reasons(pairs: Ints, used: _Family, by_query: _Family, cluster: str, owner:
     sign = np.where(np.isnan(used.variance), IN_EVERY_PAIR, sign)
     few: Texts | str = TOO_FEW_CLUSTERS
     if owner == PRODUCER and VARIANCES[cluster].needs_items:
-        # Queries enough: then it is the producers that are too few to stand for others.
+        # Queries enough: then it is the producers that are too few to represent others.
         enough = enough_clusters(by_query.effective)
         few = np.where(enough, TOO_FEW_PRODUCERS, TOO_FEW_CLUSTERS)
     reason = np.where(enough_clusters(used.effective), sign, few)
@@ -533,9 +534,12 @@ def join_parts(variance: Floats, effective: Floats) -> Floats:
     2.5
     """
     fewest = np.min(effective, axis=0)
-    enough = fewest >= FEWEST_OF_A_PART * (1 - 1e-12)
+    # Three clusters that weigh the same are 3 up to rounding, in whatever order they were added.
+    enough = fewest >= FEWEST_OF_A_PART * (1 - 1e-9)
     with np.errstate(all="ignore"):
-        joined = 1 + variance.sum(axis=0) ** 2 / (variance**2 / (effective - 1)).sum(axis=0)
+        # In units of the largest: squares of variances beyond 1e154 overflow.
+        share = variance / np.max(variance, axis=0)
+        joined = 1 + share.sum(axis=0) ** 2 / (share**2 / (effective - 1)).sum(axis=0)
     # Where no part varies there is nothing to weigh them by.
     joined = np.where(np.isfinite(joined), joined, effective.sum(axis=0))
     return np.asarray(np.where(enough, joined, fewest))
@@ -553,7 +557,7 @@ def most_effective(moments: Moments) -> dict[str, Floats] | None:
     row, sides = moments.two_sided, moments.sides
     if row is None or sides is None:
         return None
-    variance = _query_variances(sides)
+    variance = query_variances(sides)
     queries = effective_clusters(sides.weight, sides.by["query"][[BELOW, ABOVE], 0])
     found = {"queries": join_parts(variance, queries)}
     if sides.squares:
@@ -570,7 +574,7 @@ def most_effective(moments: Moments) -> dict[str, Floats] | None:
     return limits
 
 
-def _query_variances(sides: Sides) -> Floats:
+def query_variances(sides: Sides) -> Floats:
     """Return the query variance that each side adds to the mean of both."""
     cc, cu, _, uu = np.moveaxis(sides.by["query"][[BELOW, ABOVE]], 1, 0)
     mean = sides.means

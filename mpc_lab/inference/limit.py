@@ -10,6 +10,7 @@ import numpy as np
 from mpc_lab.errors import MpcError, check_number
 from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
+from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.weighting import ListedWeights
 from mpc_lab.vocabulary import ITEM, NOT_ESTIMABLE, Floats, Ints
 
@@ -132,7 +133,7 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
 
     m₂ is twice the coefficient of Δ² in a cubic fitted to the nearer half of the distances, s₂ its
     standard error clustered by query, V(h) the query-clustered variance of the local linear fit
-    with triangular weights. No closed form stands in for V: shared queries add a part to it that
+    with triangular weights. No closed form replaces V: shared queries add a part to it that
     hardly depends on h. The candidates are 20 values, evenly on a log scale from the larger of
     the 2 % quantile and the 101st smallest distance to the 90 % quantile.
 
@@ -164,7 +165,9 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
     True
     """
     if len(distance) == 0:
-        raise MpcError("A bandwidth needs pairs, but there is none; choose another group.")
+        raise MpcError(
+            "A bandwidth must be chosen from at least one pair; got none. Choose another group."
+        )
     order = np.argsort(distance, kind="stable")
     distance, d, query = distance[order], d[order], query[order]
     # Powers of distances near 1 stay finite; a power of two changes no digit.
@@ -178,7 +181,11 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
     if not np.isfinite(m2):
         missing = np.full(len(candidates), np.inf)
         return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
-    criterion = np.array([_squared_error(distance, d, query, h, m2, s2) for h in candidates])
+    # About their mean, so that large differences do not cancel in sums; no slope depends on it.
+    with np.errstate(all="ignore"):
+        d = d - d.mean()
+        found = [_squared_error(distance, d, query, h, m2, s2) for h in candidates]
+    criterion = np.nan_to_num(np.array(found), nan=np.inf, posinf=np.inf)
     best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
     return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
 
@@ -210,13 +217,50 @@ def _curvature(distance: Floats, d: Floats, query: Ints) -> tuple[float, float]:
 def _squared_error(
     distance: Floats, d: Floats, query: Ints, h: float, m2: float, s2: float
 ) -> float:
+    """Return the squared error expected of the local linear fit inside a bandwidth.
+
+    The fit and its variance are made of sums over each query, so that its pairs are walked once.
+    """
     n = int(np.searchsorted(distance, h, side="left"))
-    near = distance[:n]
-    fit = polynomial(near, d[:n], 1 - near / h, degree=1)
-    if fit is None:
+    if n <= 2 or distance[0] == distance[n - 1]:
         return float("inf")
-    bias = float(dot(fit.loadings, near**2))
-    return (m2**2 + s2**2) * bias**2 / 4 + clustered_variance(fit, query[:n])
+    largest = float(distance[n - 1])
+    table = np.zeros((int(query.max()) + 1, 8))
+    _add_powers(distance[:n], d, query, largest, table)
+    x, xd = table[:, :5], table[:, 5:]
+    # With the weight 1 − Δ/h each power of the distance brings the next one along.
+    total, total_d, share = x.sum(axis=0), xd.sum(axis=0), largest / h
+    weighted = total[:4] - share * total[1:]
+    inner = np.array([weighted[:2], weighted[1:3]])
+    if np.linalg.matrix_rank(inner, hermitian=True) <= 1:
+        return float("inf")
+    c = np.linalg.solve(inner, total_d[:2] - share * total_d[1:])
+    pick = np.linalg.solve(inner, np.array([1.0, 0.0]))
+    bias = float(pick @ weighted[2:4]) * largest**2
+    loading = np.array([pick[0], pick[1] - share * pick[0], -share * pick[1]])
+    residuals = xd - c[0] * x[:, :3] - c[1] * x[:, 1:4]
+    of_query = residuals @ loading
+    queries = int(np.count_nonzero(x[:, 0]))
+    variance = np.inf
+    if queries > 1:
+        variance = float(dot(of_query, of_query)) * queries / (queries - 1) * (n - 1) / (n - 2)
+    return (m2**2 + s2**2) * bias**2 / 4 + variance
+
+
+@kernel
+def _add_powers(distance: Floats, d: Floats, query: Ints, unit: float, table: Floats) -> None:
+    """Add 1, x, …, x⁴ and d, d·x, d·x² of each pair to the sums of its query; x = Δ over a unit."""
+    for p in range(len(distance)):
+        q, x, y = query[p], distance[p] / unit, d[p]
+        square = x * x
+        table[q, 0] += 1.0
+        table[q, 1] += x
+        table[q, 2] += square
+        table[q, 3] += square * x
+        table[q, 4] += square * square
+        table[q, 5] += y
+        table[q, 6] += y * x
+        table[q, 7] += y * square
 
 
 LOCAL_QUADRATIC = "local quadratic"
@@ -237,7 +281,7 @@ class Limit:
     tie_share, tie_mean : float
         Share of tied pairs among the pairs with Δ < h, and their own mean.
     tie_weight : float
-        Share of the kernel weight that stands at a distance of 0.
+        Share of the kernel weight at a distance of 0.
     n_pairs : int
         The pairs behind the estimate: those with Δ < h, or the ties.
     n_ties : int
@@ -427,7 +471,7 @@ BINS = 20
 
 @dataclass(frozen=True)
 class DistanceDensity:
-    """Density of the distances above 0 and up to a width; ties stand apart.
+    """Density of the distances above 0 and up to a width; ties are counted apart.
 
     Attributes
     ----------
@@ -486,7 +530,7 @@ def distance_density(
     """
     if not (np.isfinite(width) and width > 0) or bins < 2:
         raise MpcError(
-            f"A density needs a width above 0 and at least 2 bins, got {width} and {bins}."
+            f"A density must have a width above 0 and at least 2 bins; got {width} and {bins}."
         )
     distance = np.asarray(distance, dtype=np.float64)
     number = len(distance) if total is None else total

@@ -125,7 +125,7 @@ def _has_weights(ranking: Ranking, terms: Terms) -> bool:
 
 @dataclass(frozen=True)
 class ByPosition:
-    """MPC of the pairs whose group item stands at each position; arrays over positions.
+    """MPC of the pairs whose group item is at each position; arrays over positions.
 
     Attributes
     ----------
@@ -290,8 +290,8 @@ def by_segment(
     """
     if ranking.segment_code is None:
         raise MpcError(
-            "segments must be known to look inside them; got a log without a segment column. Name "
-            'the column that labels queries, such as segment="country", and run the audit again.'
+            "The log must have a segment column to look inside segments; got none. Name the column "
+            'that labels queries, such as segment="country", and run the audit again.'
         )
     pairs = pair_table(ranking, group, epsilon, scores=scores, mode=mode, terms=terms)
     of_query = np.empty(ranking.n_queries, dtype=np.int64)
@@ -339,7 +339,7 @@ def _wald(found: CellMeans, cluster: str, owner: str) -> tuple[float, float, tup
 
 
 def _quadratic_form(contrast: Floats, spread: Floats) -> float:
-    """Return c'V⁻c; NaN where V is no covariance, as item and union variances may not be."""
+    """Return c'V⁻c; NaN where V is not a covariance, as item and union variances may not be."""
     values, vectors = np.linalg.eigh(spread)
     largest = float(values.max())
     if not largest > 0 or values.min() < -_ROUNDING * largest:
@@ -442,7 +442,7 @@ def gamma_flip(
     """
 
     def verdict(gamma: float) -> str:
-        intervals = [_adjusted(side, group, gamma, method, level) for side in sides]
+        intervals = [_adjust(side, group, gamma, method, level) for side in sides]
         return str(verdicts(intervals, tolerance=tolerance)[0])
 
     start = verdict(0.0)
@@ -455,13 +455,13 @@ def gamma_flip(
         kept = 0.0
         for gamma in grid[1:-1] if end < 0 else grid[1:]:
             if verdict(float(gamma)) != start:
-                found.append(_halved(verdict, start, kept, float(gamma)))
+                found.append(_halve(verdict, start, kept, float(gamma)))
                 break
             kept = float(gamma)
     return min(found, key=abs, default=float("nan"))
 
 
-def _halved(verdict: Callable[[float], str], start: str, kept: float, changed: float) -> float:
+def _halve(verdict: Callable[[float], str], start: str, kept: float, changed: float) -> float:
     for _ in range(_HALVINGS):
         middle = (kept + changed) / 2
         if verdict(middle) == start:
@@ -471,7 +471,7 @@ def _halved(verdict: Callable[[float], str], start: str, kept: float, changed: f
     return changed
 
 
-def _adjusted(
+def _adjust(
     side: Sequence[Sensitivity], group: int, gamma: float, method: str, level: float
 ) -> Interval:
     """Return the adjusted interval of one group at γ."""

@@ -22,6 +22,10 @@ from mpc_lab.inference.bands import (
 )
 from mpc_lab.inference.estimates import critical, normal_critical, significance
 from mpc_lab.vocabulary import (
+    AGAINST,
+    BRACKET,
+    COMPLEMENT,
+    DIRECTIONS,
     INCONCLUSIVE,
     NOT_ESTIMABLE,
     OVERVALUED,
@@ -34,9 +38,6 @@ from mpc_lab.vocabulary import (
 )
 
 COVERS_ZERO = "interval covers 0"
-BRACKET = "bracket"
-AGAINST = "scores run against outcomes"
-SHOWN_ORDER = "shown order"
 # Without so much overlap of the places that both sides were shown at, there is no direction; nor
 # where so many pairs were shown the other way round.
 LEAST_OVERLAP = 0.2
@@ -60,12 +61,12 @@ class Interval:
 
     @property
     def above(self) -> Flags:
-        """Where the interval lies above 0."""
+        """Where the interval is above 0."""
         return np.asarray((self.low > 0) | (self.cut & (self.low == 0)))
 
     @property
     def below(self) -> Flags:
-        """Where the interval lies below 0."""
+        """Where the interval is below 0."""
         return np.asarray((self.high < 0) | (self.cut & (self.high == 0)))
 
     @property
@@ -117,7 +118,7 @@ def bracket_p(p_adjusted: Sequence[Floats], estimate: Sequence[Floats]) -> Float
 def verdicts(sides: Sequence[Interval], *, tolerance: float | None = None) -> tuple[Texts, Texts]:
     """Return the verdict of each cell and its reason, by the `bracket` of its sides.
 
-    In this order: ``not estimable``; ``within tolerance`` where the bracket lies inside ±tolerance;
+    In this order: ``not estimable``; ``within tolerance`` where the bracket is inside ±tolerance;
     ``undervalued`` where it is above 0; ``overvalued`` where it is below 0; otherwise
     ``inconclusive``. Its reason is ``scores run against outcomes`` (`matched` is above 0 and
     `mirrored` below), ``bracket`` (`matched` is below 0 or `mirrored` above: a ranking without
@@ -155,7 +156,7 @@ def verdicts(sides: Sequence[Interval], *, tolerance: float | None = None) -> tu
 
 
 def outside(verdict: Texts, low: Floats, high: Floats, *, tolerance: float | None = None) -> Flags:
-    """Return where the bracket lies wholly outside ±tolerance with a direction verdict.
+    """Return where the bracket is wholly outside ±tolerance with a direction verdict.
 
     Without a tolerance this is every direction verdict.
     """
@@ -190,12 +191,49 @@ def gate(verdict: Texts, low: Floats, high: Floats, *, tolerance: float | None =
     """
     verdict = np.asarray(verdict)
     if verdict.size == 0:
-        raise MpcError("A gate needs at least one cell, got none; audit at least one group.")
+        raise MpcError("A gate must have at least one cell; got none. Audit at least one group.")
     if outside(verdict, low, high, tolerance=tolerance).any():
         return 1
     if tolerance is None:
         return 0
     return 0 if bool((verdict == WITHIN).all()) else 2
+
+
+def without_contradictions(
+    verdict: Texts,
+    verdict_reason: Texts,
+    complements: Sequence[tuple[int, int]],
+    rules: Sequence[int],
+) -> tuple[Texts, Texts]:
+    """Take the direction from a group and its complement where both have the same one.
+
+    At one threshold the gap of a group is minus that of its complement; at thresholds of their own
+    the two look at different pairs, and nothing else keeps them from contradicting each other.
+
+    Parameters
+    ----------
+    verdict, verdict_reason : array of str (rule, mode, group)
+    complements : sequence of (int, int)
+        Groups, by number, of which every row is in exactly one.
+    rules : sequence of int
+        The rules, by number, that give an item one score whatever group is looked at: under
+        others both may be true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> both = np.array([[["overvalued", "overvalued"]]])
+    >>> without_contradictions(both, np.full((1, 1, 2), ""), [(0, 1)], [0])[0].tolist()
+    [[['inconclusive', 'inconclusive']]]
+    """
+    bound = np.isin(np.arange(len(verdict)), rules)[:, None]
+    for one, other in complements:
+        same = (verdict[:, :, one] == verdict[:, :, other]) & bound
+        same &= np.isin(verdict[:, :, one], DIRECTIONS)
+        both = same[:, :, None] & np.isin(np.arange(verdict.shape[2]), (one, other))
+        verdict = np.where(both, INCONCLUSIVE, verdict)
+        verdict_reason = np.where(both, COMPLEMENT, verdict_reason)
+    return verdict, verdict_reason
 
 
 def check_tolerance(tolerance: float | None) -> None:
@@ -291,7 +329,7 @@ def adjust(
     """
     if method not in METHODS:
         hint = near_match(method, METHODS)
-        raise MpcError(f"adjust must be one of {', '.join(METHODS)}, got {method!r}.{hint}")
+        raise MpcError(f"adjust must be one of {', '.join(METHODS)}; got {method!r}.{hint}")
     a = significance(level)
     p = np.asarray(p, dtype=np.float64)
     family = np.isfinite(p)
@@ -367,8 +405,8 @@ def _agreeing(p_adjusted: Floats, estimate: Floats, half: Floats, a: float) -> A
 def _among(correlation: Floats | None, family: Flags) -> Floats:
     if correlation is None:
         raise MpcError(
-            "adjust='romano_wolf' needs the correlation of the cells, got none; "
-            "give it or use adjust='holm'."
+            "adjust='romano_wolf' must have the correlation of the cells; got none. Give it, or "
+            "use adjust='holm'."
         )
     check_correlation(correlation, family.size)
     return correlation[np.ix_(family, family)]
@@ -473,7 +511,7 @@ def queries_needed(
     effect = np.asarray(effect, dtype=np.float64)
     if not (effect > 0).all():
         raise MpcError(
-            f"effect must be a gap above 0 in outcome units, got {effect}; give its size only."
+            f"effect must be a gap above 0 in outcome units; got {effect}. Give its size only."
         )
     # The square of a gap that is large beyond measure may be infinite: then two queries show it.
     with np.errstate(over="ignore"):

@@ -7,6 +7,7 @@ two runs: no sort, and no list of pairs.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,13 @@ from numpy.typing import ArrayLike
 from mpc_lab.errors import MpcError, check_epsilon
 from mpc_lab.inference.clustered import estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates, estimate
+from mpc_lab.objective.antitonic import (
+    AntitonicFit,
+    add_cells,
+    default_steps,
+    fit_antitonic,
+    split_cells,
+)
 from mpc_lab.objective.ndcg import (
     Change,
     QueryObjective,
@@ -46,7 +54,7 @@ class Run:
     starts : int64 array, one longer than the number of queries
     score, outcome : float64 array
     place : int64 array
-        Where the row stands in the log.
+        The index of the row in the log.
     turn : int64 array
         Tied rows of a query are listed in ascending turn.
     """
@@ -284,12 +292,7 @@ class Boosts:
     """
 
     def __init__(
-        self,
-        ranking: Ranking,
-        group: str,
-        *,
-        weights: Weights = None,
-        gain: str = "linear",
+        self, ranking: Ranking, group: str, *, weights: Weights = None, gain: str = "linear"
     ) -> None:
         ranking.group_index(group)
         self.ranking, self.group = ranking, group
@@ -308,6 +311,29 @@ class Boosts:
     @cached_property
     def _codes(self) -> Ints:
         return query_codes(self.ranking, self.log)
+
+    @cached_property
+    def query_weight(self) -> Floats:
+        """The weight of each query, in the order of the log."""
+        weights = self.ranking.query_weights
+        return np.ones(len(self._codes)) if weights is None else weights[self._codes]
+
+    @cached_property
+    def fit(self) -> AntitonicFit:
+        """The mean of d as a non-increasing function of the signed distance, within ±σ."""
+        every = np.ones(len(self.runs.units) - 1, dtype=np.bool_)
+        reach = self.ranking.score_std
+        cells, _ = add_cells(self.runs, every, self.query_weight, reach)
+        return fit_antitonic(split_cells(self.runs, every, self.query_weight, reach, cells)[0])
+
+    def shift(self, alphas: Floats) -> Boosts:
+        """Return the same group with its scores raised by the α of each cluster (cluster,)."""
+        shifted = copy(self)
+        inside = self.runs.inside
+        of_query = np.repeat(alphas, np.diff(self.runs.units))
+        moved = inside.score + np.repeat(of_query, np.diff(inside.starts))
+        shifted.runs = replace(self.runs, inside=replace(inside, score=moved))
+        return shifted
 
     @cached_property
     def _center(self) -> float:
@@ -460,8 +486,8 @@ class Boosts:
     def _items(self, cluster: str) -> Ints:
         if self.ranking.item_code is None:
             raise MpcError(
-                f"cluster={cluster!r} needs items, but the ranking has no item column; "
-                "pass item= to Ranking or use cluster='query'."
+                f"cluster={cluster!r} must have items; got a ranking without an item column. Pass "
+                "item= to Ranking, or use cluster='query'."
             )
         return self.ranking.owner_code  # type: ignore[return-value]
 
@@ -481,9 +507,6 @@ def _stack(cells: list[Estimates]) -> Estimates:
     )
 
 
-STEPS = 201
-
-
 @dataclass(frozen=True)
 class BoostCurve:
     """A group under boosts by each α; arrays over α.
@@ -492,6 +515,8 @@ class BoostCurve:
     ----------
     gaps : Gaps
         MPC(α) of the group.
+    fit : array
+        The antitonic fit of d at the distance α; NaN beyond the distances of the log.
     objective : dict of arrays
         ``dcg``, ``ndcg`` and their ``_std_error``; ``dcg_change`` and ``ndcg_change`` against no
         boost, paired, each with ``_low`` and ``_high``.
@@ -500,6 +525,7 @@ class BoostCurve:
     """
 
     gaps: Gaps
+    fit: Floats
     objective: dict[str, Floats]
     share_changed: Floats
 
@@ -541,36 +567,31 @@ def boost_curve(
             columns.setdefault(name, []).append(value)
     return BoostCurve(
         gaps=ready.gap(steps, epsilon, cluster=cluster, level=level),
+        fit=ready.fit.at(steps),
         objective={name: np.array(values) for name, values in columns.items()},
         share_changed=np.array([share for _, share in changes]),
     )
 
 
-def default_alphas(ranking: Ranking, steps: int = STEPS) -> Floats:
-    """Return steps of α over ± the standard deviation of all scores, 0 among them."""
-    half = steps // 2
-    return np.asarray(ranking.score_std * (np.arange(-half, half + 1) / half))
-
-
 def _alphas(alphas: ArrayLike | None, ranking: Ranking) -> Floats:
     if alphas is None:
-        return default_alphas(ranking)
+        return default_steps(ranking.score_std)
     try:
         steps = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
-        raise MpcError(f"alphas must be numbers, but {alphas!r} came.") from None
+        raise MpcError(f"alphas must be numbers; got {alphas!r}.") from None
     if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all():
-        raise MpcError(f"alphas must be a list of finite numbers, but {alphas!r} came.")
+        raise MpcError(f"alphas must be a list of finite numbers; got {alphas!r}.")
     return steps
 
 
 def prepare(ranking: Ranking | Boosts, group: str, weights: Weights, gain: str) -> Boosts:
-    """Return `Boosts` as they came, or prepare them."""
+    """Return `Boosts` unchanged, or prepare them."""
     if isinstance(ranking, Boosts):
         if ranking.group != group:
             raise MpcError(
-                f"These Boosts were prepared for group {ranking.group!r}, but {group!r} is asked "
-                "for: prepare Boosts for each group."
+                "Boosts must be asked about the group they were prepared for, "
+                f"{ranking.group!r}; got {group!r}. Prepare Boosts for each group."
             )
         return ranking
     return Boosts(ranking, group, weights=weights, gain=gain)

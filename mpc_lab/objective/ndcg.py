@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.inference.clustered import Clustered, mean_over_queries, query_clusters
+from mpc_lab.inference.clustered import (
+    Clustered,
+    from_influence,
+    mean_over_queries,
+    query_clusters,
+)
+from mpc_lab.inference.estimates import effective_clusters
+from mpc_lab.inference.stacking import Contrast, each_contrast
 from mpc_lab.pairing.kernels import kernel, sort_order
 from mpc_lab.pairing.log import Log, sort_rows
+from mpc_lab.pairing.pairs import ranks_of
+from mpc_lab.pairing.walk import Logs, Rewalk, Source
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -49,18 +59,18 @@ def position_weights(weights: Weights, n: int) -> Floats:
     try:
         found = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise MpcError(f"Position weights must be numbers, but {given!r} came.") from None
+        raise MpcError(f"Position weights must be numbers; got {given!r}.") from None
     if found.ndim != 1 or len(found) < n:
         raise MpcError(
             f"Position weights must be a list of at least {n:,} numbers, the length of the "
-            f"longest list, but an array of shape {found.shape} came: give more, or a function "
-            "of the position."
+            f"longest list; got an array of shape {found.shape}. Give more, or a function of the "
+            "position."
         )
     found = found[:n]
     if not np.isfinite(found).all() or (found < 0).any() or (np.diff(found) >= 0).any():
         raise MpcError(
-            "Position weights must be finite, 0 or above, and fall from each position to the "
-            "next, but they do not: give strictly decreasing weights."
+            "Position weights must stay finite and at least 0, and fall from each position to the "
+            "next; got weights that do not. Give strictly decreasing weights."
         )
     return found
 
@@ -150,10 +160,7 @@ def query_objective(
     """
     log = sort_rows(ranking, scores) if log is None else log
     size = np.diff(log.starts)
-    w = position_weights(weights, int(size.max(initial=0)))
-    worth = gains(log.outcome, gain)
-    dcg, ideal = np.empty(len(size)), np.empty(len(size))
-    _add_up(log.starts, log.score, worth, w, dcg, ideal)
+    dcg, ideal = objective_of(log, weights=weights, gain=gain)
     code = query_codes(ranking, log)
     return QueryObjective(
         dcg=in_code_order(dcg, code),
@@ -161,6 +168,24 @@ def query_objective(
         size=in_code_order(size, code),
         has_ndcg=bool((ranking.outcome >= 0).all()),
     )
+
+
+def objective_of(
+    log: Log, *, weights: Weights = None, gain: str = "linear"
+) -> tuple[Floats, Floats]:
+    """Return DCG and ideal DCG of each query of a log, in its order.
+
+    Parameters
+    ----------
+    log : Log
+    weights, gain
+        As of `query_objective`.
+    """
+    size = np.diff(log.starts)
+    w = position_weights(weights, int(size.max(initial=0)))
+    dcg, ideal = np.empty(len(size)), np.empty(len(size))
+    _add_up(log.starts, log.score, gains(log.outcome, gain), w, dcg, ideal)
+    return dcg, ideal
 
 
 def mean_objective(
@@ -178,7 +203,7 @@ def mean_objective(
     ----------
     found : QueryObjective
     ranking : Ranking
-        Where it came from.
+        Where it is from.
     kept : array of bool (query,), optional
         Only over these queries.
     level : float
@@ -201,7 +226,7 @@ def gains(outcome: Floats, gain: str) -> Floats:
     """Return y, or 2^y − 1."""
     if gain not in GAINS:
         raise MpcError(
-            f"gain must be 'linear' or 'exponential', but {gain!r} came.{near_match(gain, GAINS)}"
+            f"gain must be 'linear' or 'exponential'; got {gain!r}.{near_match(gain, GAINS)}"
         )
     if gain == "linear":
         return outcome
@@ -209,8 +234,8 @@ def gains(outcome: Floats, gain: str) -> Floats:
         worth = np.exp2(outcome) - 1
     if not np.isfinite(worth).all():
         raise MpcError(
-            f"Exponential gain takes outcomes up to 1023, but {outcome.max():g} came: "
-            "use gain='linear' or smaller grades."
+            f"Outcomes must be at most 1023 for exponential gain; got {outcome.max():g}. Use "
+            "gain='linear', or smaller grades."
         )
     return np.asarray(worth)
 
@@ -356,14 +381,129 @@ def change_between(
     )
 
 
-def _mean(ranking: Ranking, before: Floats, after: Floats, kept: Flags, level: float) -> Clustered:
+def ndcg_change(
+    ranking: Ranking, before: QueryObjective, after: QueryObjective, *, level: float = 0.95
+) -> Clustered:
+    """Return the paired change of NDCG alone, over all queries of a ranking."""
+    return _mean(ranking, before.ndcg, after.ndcg, before.kept, level)
+
+
+def subtract_worth(after: Floats, before: Floats) -> Floats:
+    """Return how much more lists are worth; a list in the same order is worth the same.
+
+    Gains that are added in another order leave rounding behind.
+    """
     difference = after - before
-    # A list in the same order is worth the same, in whichever order its gains are added.
     difference[np.abs(difference) <= _ROUNDING * np.abs(before)] = 0.0
+    return np.asarray(difference)
+
+
+def _mean(ranking: Ranking, before: Floats, after: Floats, kept: Flags, level: float) -> Clustered:
+    difference = subtract_worth(after, before)
     cluster, n_clusters = query_clusters(ranking)
     how: dict[str, Any] = {"weight": ranking.query_weights, "level": level}
     found = mean_over_queries(difference, cluster, n_clusters, kept=kept, **how)
     if kept.any() and not difference[kept].any():
         # Not a sample without spread: no list is worth more or less than before.
         return replace(found, std_error=0.0, ci_low=0.0, ci_high=0.0, reason="")
+    return found
+
+
+# ---- the lists of two rules, in a log that is walked
+
+# Of each contrast: queries whose top differs, how far rows move in all, outcomes below 0; then of
+# DCG and of NDCG over clusters: Σc, ΣD, Σc², ΣcD, ΣD², Σ|D|, and their number.
+_N_CHANGES = 3 + 2 * 7
+
+
+def compare_lists(
+    source: Source, walk: Rewalk, contrasts: Sequence[Contrast], top: int, level: float
+) -> dict[str, Floats]:
+    """Return what becomes of the lists of two rules, of each contrast.
+
+    The change of DCG and NDCG with its interval; ``churn``, the share of queries whose top differs,
+    and ``displacement``, by how much rows move in the mean, where rows of one score have an order.
+
+    Parameters
+    ----------
+    source : Source
+    walk : Rewalk
+        What made it.
+    contrasts : sequence of (Cell, Cell)
+        New and old.
+    top : int
+        How many items the top of a list has.
+    level : float
+    """
+    facts = source.facts
+    logged = facts.columns.position is not None
+    by_position = [k for k, rule in enumerate(walk.rules) if logged and rule.label == "baseline"]
+    task = partial(_add_changes, contrasts, top, by_position)
+    start = np.zeros((len(contrasts), _N_CHANGES))
+    sums = source.together(walk.rules, task, "comparing lists", start)
+    changes = [_changes_of(of_one, level) for of_one in sums]
+    found = {name: np.array([one[name] for one in changes]) for name in changes[0]}
+    if walk.in_order:
+        found["churn"] = sums[:, 0] / facts.n_queries
+        found["displacement"] = sums[:, 1] / facts.n_rows
+    return found
+
+
+def _add_changes(
+    contrasts: Sequence[Contrast], top: int, by_position: Sequence[int], logs: Logs
+) -> Floats:
+    """Return sums (contrast, `_N_CHANGES`); the lists of some rules are the logged positions."""
+    found = np.zeros((len(contrasts), _N_CHANGES))
+    for number, *both in each_contrast(contrasts, logs):
+        place = []
+        for (log, _), cell in zip(both, contrasts[number], strict=True):
+            rank = -log.tie if cell.rule in by_position else ranks_of(log)
+            place.append(rank[np.argsort(log.row)])
+        new, old = (marked.log for marked in both)
+        query = np.repeat(np.arange(len(old.starts) - 1), np.diff(old.starts))
+        of_row = query[np.argsort(old.row)]
+        differs = (place[0] <= top) != (place[1] <= top)
+        moved = [len(np.unique(of_row[differs])), np.abs(place[0] - place[1]).sum()]
+        (after, ideal), (before, _) = objective_of(new), objective_of(old)
+        kept = ideal > 0
+        share = [
+            np.divide(one, ideal, out=np.zeros_like(one), where=kept) for one in (after, before)
+        ]
+        dcg = _sums_of(old, subtract_worth(after, before), np.ones(len(kept), dtype=np.bool_))
+        ndcg = _sums_of(old, subtract_worth(share[0], share[1]), kept)
+        found[number] += [*moved, int((old.outcome < 0).sum()), *dcg, *ndcg]
+    return found
+
+
+def _sums_of(log: Log, change: Floats, kept: Flags) -> list[float]:
+    weight = np.where(kept, log.weight if len(log.weight) else 1.0, 0.0)
+    unit = np.repeat(np.arange(len(log.units) - 1), np.diff(log.units))
+    size = len(log.units) - 1
+    c, d = (np.bincount(unit, w, minlength=size) for w in (weight, weight * change))
+    sums = [c.sum(), d.sum(), c @ c, c @ d, d @ d, np.abs(d).sum(), np.count_nonzero(c)]
+    return [float(one) for one in sums]
+
+
+def _changes_of(sums: Floats, level: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, own in (("ndcg", sums[10:]), ("dcg", sums[3:10])):
+        total, value, cc, cd, dd, size, clusters = own.tolist()
+        ends = (np.nan, np.nan)
+        known = total > 0 and (name == "dcg" or not sums[2])
+        estimate = value / total if known else np.nan
+        if known and not dd:
+            ends = (0.0, 0.0)
+        elif known:
+            spread = np.sqrt(max(dd - 2 * estimate * cd + estimate**2 * cc, 0.0)) / total
+            one = from_influence(
+                estimate,
+                np.array([spread]),
+                float(effective_clusters(np.asarray(total), np.asarray(cc))),
+                int(clusters),
+                scale=size / total,
+                level=level,
+            )
+            ends = (one.ci_low, one.ci_high)
+        found |= {f"{name}_change": estimate}
+        found |= {f"{name}_change_low": ends[0], f"{name}_change_high": ends[1]}
     return found
