@@ -1,6 +1,6 @@
 """How a log is walked: in memory, in chunks from files, on a Dask or a Spark cluster.
 
-Four protocols lie between rows and sums. An engine fulfils them; whoever sums knows no engine::
+Four protocols separate rows from sums. An engine fulfils them; whoever sums knows no engine::
 
     path, frame or Ranking
         │  memory.open_log              chooses the engine
@@ -55,7 +55,7 @@ class OpenLog(ABC):
     ranking : Ranking or None
         The rows, where they stay in memory.
     origin : mapping
-        Where the rows came from, in numbers and texts: ``kind``, and of files what to name them by.
+        Where the rows are from, in numbers and texts: ``kind``, and of files what to name them by.
     """
 
     known: Known

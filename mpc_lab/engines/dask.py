@@ -124,7 +124,7 @@ class DaskLog(OpenLog):
 
     @reaching_dask()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
-        need_extra("dask", "A Dask frame")
+        need_extra("dask", "a Dask frame")
         self.frame, self.spec = frame, Spec(columns, drop)
         check_columns(frame, self.spec)
         with reading_partitions():
@@ -144,7 +144,7 @@ class DaskLog(OpenLog):
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Read and sort every partition where it lies; what that holds is let go at the end."""
+        """Read and sort every partition where it is; what that holds is let go at the end."""
         with reaching_dask():
             spec = self.spec.with_plan(plan)
             check_columns(self.frame, spec)
@@ -210,7 +210,7 @@ def _read_numbered(frame: pd.DataFrame, spec: Spec, number: int) -> Partition:
 
 
 class DaskParts:
-    """The `Parts` of a log, as delayed values that are kept where they lie."""
+    """The `Parts` of a log, as delayed values that are kept where they are."""
 
     same_codes = False
 
@@ -322,17 +322,17 @@ def settle(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec) -> pd.DataFr
         return frame  # which is refused where the rows are read
     labels, group = spec.columns.labels, spec.columns.group
     labels += group if isinstance(group, tuple) else ()
-    made = {name: _settled_labels(name, frame, declared) for name in labels if name in frame}
+    made = {name: _settle_labels(name, frame, declared) for name in labels if name in frame}
     for name in (*spec.columns.numbers, *spec.extra):
         if name in frame and name not in made:
-            made[name] = _settled_numbers(name, frame, declared)
+            made[name] = _settle_numbers(name, frame, declared)
     settled = frame.copy(deep=False)
     for name, values in made.items():
         settled[name] = values  # by name: a keyword of assign would have to be text
     return settled
 
 
-def _settled_labels(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame) -> Any:
+def _settle_labels(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame) -> Any:
     values, wanted = frame[name], declared[name]
     made = _as_declared(values, wanted)
     if made is None:
@@ -420,7 +420,7 @@ def _cast(values: pd.Series[Any], target: Any) -> pd.Series[Any] | None:
     return made + 0.0 if target.kind == "f" else made  # -0.0 and 0.0 are one label, two names
 
 
-def _settled_numbers(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame) -> Any:
+def _settle_numbers(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame) -> Any:
     values, wanted = frame[name], declared[name]
     kind, expected = _kind(values), _kind(wanted)
     if expected not in (*_NUMBERS, "truth"):
@@ -436,7 +436,7 @@ def _settled_numbers(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame
 
 def _differs(name: Hashable, values: pd.Series[Any], wanted: pd.Series[Any]) -> MpcError:
     return MpcError(
-        f"The column {name!r} must have one type in all partitions, but the frame declares "
-        f"{wanted.dtype} and a partition has {values.dtype} with values that this type does not "
-        "hold: cast the column to one type where the frame is made."
+        f"Column {name!r} must have one type in all partitions; got {wanted.dtype} in the "
+        f"frame's declaration and {values.dtype} in a partition, with values that "
+        f"{wanted.dtype} cannot hold. Cast the column to one type where the frame is made."
     )

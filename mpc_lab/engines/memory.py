@@ -6,7 +6,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,11 +21,11 @@ from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.item_sweep import can_sweep_items, sweep_items
 from mpc_lab.pairing.items import sum_items
-from mpc_lab.pairing.kernels import FEW_ROWS, stop_flag, stopped_by, waited_for
+from mpc_lab.pairing.kernels import FEW_ROWS, start_pool, stop_flag, stopped_by, wait_for
 from mpc_lab.pairing.log import (
     Log,
     Task,
-    added,
+    add_up,
     apply_terms,
     below_by_score,
     only_against,
@@ -38,10 +38,11 @@ from mpc_lab.pairing.moved import MovedLog, move_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
 from mpc_lab.pairing.walk import Source, Takes
 from mpc_lab.ranking import ColumnNames, as_ranking, cap_outcomes, read_ranking, sum_by
+from mpc_lab.ranking.checks import check_names
 from mpc_lab.ranking.names import check_named, column_names, drops
 from mpc_lab.scoring import Baseline, Boosted, Calibrated, Column, Rule
 from mpc_lab.scoring.calibrated import Steps, fit_sorted
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.engines.running import Progress
@@ -65,7 +66,8 @@ class InMemory(OpenLog):
 
     def __init__(self, ranking: Ranking, origin: Mapping[str, Any] | None = None) -> None:
         self.ranking = self.known = ranking
-        self.origin = self.origin if origin is None else origin
+        # A run with judgements knows its files.
+        self.origin = getattr(ranking, "origin", self.origin) if origin is None else origin
 
     def with_cap(self, cap: float | None) -> OpenLog:
         """Return the log with outcomes above a cap set to it."""
@@ -94,6 +96,7 @@ class MemorySource:
     """
 
     counts_items = True
+    pairs_at_once = 20_000_000
 
     def __init__(
         self,
@@ -212,12 +215,25 @@ class MemorySource:
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
     ) -> Result:
         """Add what the task makes of the whole log."""
-        logs = (
+        return start + task(self._logs_of_rules(rules))  # type: ignore[operator, no-any-return]
+
+    def exchange(
+        self,
+        rules: Sequence[Rule],
+        split: Callable[[int, Logs, Masks], list[Any]],
+        merge: Callable[[list[Any]], Result],
+        label: str,
+    ) -> list[Result]:
+        """Merge the one bucket that there is."""
+        no_names = np.empty(0, dtype=np.uint64)
+        return [merge(split(1, self._logs_of_rules(rules), no_names))]
+
+    def _logs_of_rules(self, rules: Sequence[Rule]) -> Logs:
+        return (
             (number, groups, log)
             for number, rule in enumerate(rules)
             for groups, log in self._logs(rule)
         )
-        return start + task(logs)  # type: ignore[operator, no-any-return]
 
     def _log_of(self, rule: Rule, group: str) -> Log:
         number, moved = self.groups.index(group), None
@@ -305,7 +321,7 @@ class MemoryWalk:
 
     def total(self, task: Task[Result], label: str, start: Result) -> Result:
         """Add what the task returns for each block, in order."""
-        return added(self(task, label), start)
+        return add_up(self(task, label), start)
 
     def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
         """Return the sums over items of each group and mode: one walk for all, or one a group."""
@@ -370,14 +386,14 @@ def _in_order(
     threads = min(threads, len(jobs))
     # A few jobs ahead and no more, so that results waiting for their turn stay few.
     ahead: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads)
+    pool = start_pool(threads)
     try:
         for job in jobs:
             ahead.append(pool.submit(job_with_flag, job))
             if len(ahead) > 2 * threads:
-                yield waited_for(ahead.popleft())
+                yield wait_for(ahead.popleft())
         while ahead:
-            yield waited_for(ahead.popleft())
+            yield wait_for(ahead.popleft())
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
@@ -412,12 +428,13 @@ def open_log(
     if isinstance(data, Files) or are_paths(data):
         names, drop = _named(columns)
         files = data if isinstance(data, Files) else find_files(data, sep, encoding)
+        check_names(names, files.names, f"{files.paths[0]!r}")
         return _open_files(files, names, drop, memory, spill, _columns_of(rules), progress)
     for name, given in {"memory": memory, "spill": spill, "sep": sep, "encoding": encoding}.items():
         if given is not None:
             raise MpcError(
-                f"{name} must go with files; got rows that came in another way. Leave {name} out, "
-                "or give the path of the files."
+                f"{name} must go with files; got a log that is not in files. Leave {name} out, or "
+                "give the paths of the files."
             )
     if _comes_from(data, "dask"):
         from mpc_lab.engines.dask import DaskLog
@@ -452,7 +469,7 @@ def _open_files(
     for note in files.notes():
         print(note, file=sys.stderr)
     limits = as_limits(memory)
-    files.schema(names.roles(extra))  # what is wrong with a column is told before any row is read
+    files.schema(names.roles(extra))  # problems of a column are reported before any row is read
     if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
         done = progress("reading files", len(files.paths)) if progress else None
         ranking = read_ranking(files, names, drop=drop, extra=extra, done=done)
@@ -465,7 +482,7 @@ def _open_files(
 
 
 def _columns_of(rules: Any) -> list[Hashable]:
-    """Return the columns that scoring rules name; what is no list of rules is refused later."""
+    """Return the columns that scoring rules name; anything but a list of rules is refused later."""
     listed = rules if isinstance(rules, list | tuple) else [rules]
     return [rule.name for rule in listed if isinstance(rule, Column)]
 

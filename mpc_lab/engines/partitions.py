@@ -1,4 +1,4 @@
-"""Partitions of a cluster's frame become parts of a log, where they lie.
+"""Partitions of a cluster's frame become parts of a log, where they are.
 
 Every partition is read and checked as a `Ranking` is, by the same code. What Dask and Spark share
 beyond that is here too: what is counted and refused, and what is said when a cluster is gone.
@@ -22,9 +22,10 @@ from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.ranking import ColumnNames, Ranking, cap_outcomes, checks, sum_by
 from mpc_lab.ranking.checks import complete_rows
 from mpc_lab.ranking.columns import get_column, open_table, read_groups, take_rows
+from mpc_lab.roles import ROLES
 from mpc_lab.scoring import Column
 from mpc_lab.scoring.rules import check_scores
-from mpc_lab.vocabulary import ITEM, ROLES, Ints, Masks
+from mpc_lab.vocabulary import ITEM, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Known
@@ -134,7 +135,7 @@ def count_words(groups: tuple[str, ...]) -> int:
     return max(1, -(-len(groups) // 64))
 
 
-# ---- one partition, read where it lies
+# ---- one partition, read where it is
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,9 @@ class RowTally:
         What tells the queries, units and items of the partition from all others.
     producers : uint64 array
         Likewise, the producer of each of the items; empty where producers are not known.
+    called : uint64 array
+        Likewise, the label of each of the items, or what tells the item where it has none; empty
+        where labels are not known.
     """
 
     n_rows: int
@@ -159,6 +163,7 @@ class RowTally:
     items: Masks = field(default_factory=_no_names)
     outcome_range: tuple[float, float] | None = None
     producers: Masks = field(default_factory=_no_names)
+    called: Masks = field(default_factory=_no_names)
 
 
 @dataclass(frozen=True)
@@ -198,11 +203,16 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
     if ranking.unit_code is not None:
         units = _hash(ranking.unit_labels(np.arange(ranking.n_units)))
     owners, of_items = _name_producers(ranking, items)
-    labels = ranking.item_labels(np.arange(ranking.n_items)) if len(of_items) else None
+    called = _no_names()
+    if ranking.item_label is not None:
+        unknown = np.array([label is None for label in ranking.item_label], dtype=np.bool_)
+        called = np.where(unknown, items, ~_hash(ranking.item_label))
+    kept = len(of_items) or len(called)
+    labels = ranking.item_labels(np.arange(ranking.n_items)) if kept else None
     # Partitions that drew alike would draw the same places of their lists again and again.
     part = Part(replace(log, origin=number << 32), extra, items, owners, labels)
     counts = (ranking.n_rows, ranking.dropped, ranking.n_capped, ranking.n_floored)
-    counted = (*counts, queries, units, items, ranking.outcome_range, of_items)
+    counted = (*counts, queries, units, items, ranking.outcome_range, of_items, called)
     return Partition(part, RowTally(*counted))
 
 
@@ -222,22 +232,18 @@ def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
     return names, names[producer_of]
 
 
-def _check_producers(tallies: list[RowTally], parts: Parts) -> None:
-    """Refuse an item that has another producer in another partition."""
-    found = np.unique(
-        np.concatenate(
-            [np.stack([tally.items, tally.producers]) for tally in tallies if len(tally.producers)],
-            axis=1,
-        ),
-        axis=1,
-    )
+def _check_of_items(role: str, named: list[tuple[Masks, Masks]], parts: Parts) -> None:
+    """Refuse an item that has another producer, or label, in another partition."""
+    found = np.unique(np.concatenate([np.stack(one) for one in named], axis=1), axis=1)
+    if role == "label":
+        found = found[:, found[0] != found[1]]  # it may be missing somewhere
     twice = np.flatnonzero(found[0, 1:] == found[0, :-1])
     if not len(twice):
         return
-    named = [one for one in parts.collect(partial(_label_of, found[0, twice[0]]), "") if one]
+    items = [one for one in parts.collect(partial(_label_of, found[0, twice[0]]), "") if one]
     raise MpcError(
-        f"An item must have one producer; got several, in different partitions, for item "
-        f"{named[0]}. Correct the column, or name columns in item that tell such items apart."
+        f"An item must have one {role}; got several, in different partitions, for item "
+        f"{items[0]}. Correct the column, or name columns in item that tell such items apart."
     )
 
 
@@ -267,23 +273,27 @@ def _make_empty(spec: Spec) -> Part:
 def check_columns(frame: Any, spec: Spec) -> None:
     """Refuse a frame that lacks a column."""
     known = list(frame.columns)
+    checks.check_names(spec.columns, known)
     for name in spec.needed:
         if name not in known:
             raise MpcError(f"There is no column {name!r}.{near_match(str(name), map(str, known))}")
 
 
 def open_source(known: Known, tallies: list[RowTally], parts: Parts, plan: Plan) -> PartsSource:
-    """Check and count what lies in all partitions, and make them ready to be walked."""
+    """Check and count what is in all partitions, and make them ready to be walked."""
     dropped = sum(tally.dropped for tally in tallies)
     if not sum(tally.n_rows for tally in tallies):
         raise checks.nothing_left(dropped) if dropped else checks.no_rows()
     if overlap([tally.queries for tally in tallies]):
         raise MpcError(
-            "A query must lie in one unit, but some query has rows in two: give each query one "
-            "unit, or name more columns in query."
+            "A query must have one unit; got a query with two. Give each query one unit, or name "
+            "more columns in query."
         )
+    if known.columns.label is not None:
+        _check_of_items("label", [(tally.items, tally.called) for tally in tallies], parts)
     if known.columns.producer is not None:
-        _check_producers(tallies, parts)
+        producers = [(tally.items, tally.producers) for tally in tallies if len(tally.producers)]
+        _check_of_items("producer", producers, parts)
     facts = count_rows(
         known,
         parts,
@@ -315,7 +325,7 @@ def explain_unreadable(error: Exception, why: str = "") -> MpcError:
     lines = str(error).strip().splitlines()
     why = why or ": ".join([type(error).__name__, *lines[:1]])
     return MpcError(
-        f"Every part of the log must be readable, but one could not be read ({why}): look for a "
+        f"Every part of the log must be readable; got one that is not ({why}). Look for a "
         "damaged or missing file, or an error in the code that makes the frame."
     )
 
@@ -327,7 +337,7 @@ def explain_lost(is_lost: Callable[[BaseException], bool], sentence: str) -> Ite
     Parameters
     ----------
     is_lost : callable
-        Tells whether an error, or one that it came from, is of a cluster that is gone.
+        Tells whether an error, or its cause, is of a cluster that is gone.
     sentence : str
         With a place for what the cluster said.
     """
@@ -343,7 +353,7 @@ def explain_lost(is_lost: Callable[[BaseException], bool], sentence: str) -> Ite
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what it came from: the loss itself may lie deep below."""
+    """Yield an error and its causes: the loss itself may be far down."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -185,7 +185,7 @@ class PartsSource:
     ) -> None:
         self.parts, self.groups, self.facts = parts, groups, facts
         self.terms, self.against = terms, against
-        self.counts_items = parts.same_codes
+        self.counts_items, self.pairs_at_once = parts.same_codes, parts.pairs_at_once
         self._fit = fit
         self._fits: list[tuple[Steps, Steps]] = []
 
@@ -193,6 +193,15 @@ class PartsSource:
         """Yield the groups, by number, that a walk serves; over all walks, every group once."""
         for groups, rescoring in self._rescorings(rule):
             yield groups, PartsWalk(self.parts, rescoring)
+
+    def walk_logged(self, columns: Sequence[str]) -> PartsWalk:
+        """Return a walk of all groups under the logged scores, whose logs carry columns.
+
+        An item, or a producer, has one code in all of its blocks.
+        """
+        ((_, rescoring),) = self._rescorings(Baseline())
+        turn = -1.0 if self.facts.columns.ascending else 1.0
+        return PartsWalk(self.parts, _Carrying(rescoring, tuple(columns), turn))
 
     def each_walk(
         self,
@@ -208,12 +217,27 @@ class PartsSource:
         self, rules: Sequence[Rule], task: Callable[[Logs], Result], label: str, start: Result
     ) -> Result:
         """Add what the task makes of the logs of all rules, part by part."""
-        every = [
+        of_part = partial(_apply_to_all, self._rescorings_of_rules(rules), task)
+        return self.parts.total(of_part, label, start)
+
+    def exchange(
+        self,
+        rules: Sequence[Rule],
+        split: Callable[[int, Logs, Masks], list[Bucket]],
+        merge: Callable[[list[Bucket]], Result],
+        label: str,
+    ) -> list[Result]:
+        """Split the logs of all rules of every part into buckets, and merge each bucket of all."""
+        buckets = self.parts.buckets
+        of_part = partial(_split_all, self._rescorings_of_rules(rules), partial(split, buckets))
+        return self.parts.exchange(of_part, merge, buckets, label)
+
+    def _rescorings_of_rules(self, rules: Sequence[Rule]) -> list[tuple[int, Ints, Rescoring]]:
+        return [
             (number, groups, rescoring)
             for number, rule in enumerate(rules)
             for groups, rescoring in self._rescorings(rule)
         ]
-        return self.parts.total(partial(_apply_to_all, every, task), label, start)
 
     def _rescorings(self, rule: Rule) -> Iterator[tuple[Ints, Rescoring]]:
         """Yield groups, by number, and what makes the log that serves them, on the terms."""
@@ -241,8 +265,9 @@ class PartsSource:
                 yield np.array([group]), _Fitted(group, *self._fits[group])
         else:
             raise MpcError(
-                f"The scoring rule {rule.label!r} needs all rows in memory: write its scores into "
-                "a column of the log and pass mpc.Column."
+                f"Scoring rule {rule.label!r} must have all rows in memory; got a log that "
+                "is read in parts. Write its scores into a column of the log and pass "
+                "mpc.Column."
             )
 
 
@@ -250,6 +275,15 @@ def _apply_to_all(
     every: list[tuple[int, Ints, Rescoring]], task: Callable[[Logs], Result], part: Part
 ) -> Result:
     return task((number, groups, rescoring(part)) for number, groups, rescoring in every)
+
+
+def _split_all(
+    every: list[tuple[int, Ints, Rescoring]],
+    split: Callable[[Logs, Masks], list[Bucket]],
+    part: Part,
+) -> list[Bucket]:
+    names = part.owner_names if len(part.log.owner) else part.names
+    return _apply_to_all(every, lambda logs: split(logs, names), part)
 
 
 class Rescoring(Protocol):
@@ -279,6 +313,30 @@ class _OnTerms:
 
 
 @dataclass(frozen=True)
+class _Carrying:
+    """A log with further columns, whose items have the codes that they have in all parts.
+
+    Columns are read as scores are: multiplied by `turn`, they are as they were given.
+    """
+
+    rescoring: Rescoring
+    columns: tuple[str, ...]
+    turn: float
+
+    def __call__(self, part: Part) -> Log:
+        log = self.rescoring(part)
+        item, owner = log.item, log.owner
+        if len(part.names) and len(item):
+            item = part.names.view(np.int64)[item]
+        if len(part.owner_names) and len(owner):
+            owner = part.owner_names.view(np.int64)[owner]
+        extra = np.empty((len(part.log.row), len(self.columns)))
+        for k, name in enumerate(self.columns):
+            extra[part.log.row, k] = self.turn * part.columns[name]
+        return replace(log, item=item, owner=owner, extra=extra)
+
+
+@dataclass(frozen=True)
 class _AsLogged:
     def __call__(self, part: Part) -> Log:
         return part.log
@@ -305,8 +363,8 @@ class _Moved:
         score = np.where(member, part.log.score + self.alpha, part.log.score)
         if not np.isfinite(score).all():
             raise MpcError(
-                f"The rule {self.label!r} must give finite scores, but a boost of {self.alpha:g} "
-                "makes some infinite: choose another alpha."
+                f"Rule {self.label!r} must give finite scores; got some that are infinite with a "
+                f"boost of {self.alpha:g}. Choose another alpha."
             )
         return rescore(part.log, score, member)
 
@@ -419,7 +477,7 @@ _ROWS_AT_ONCE = 1 << 20
 _Pools = list[tuple[Pool, Pool]]
 
 
-class _Rows(NamedTuple):
+class _Scored(NamedTuple):
     score: Floats
     outcome: Floats
     masks: Masks
@@ -438,7 +496,7 @@ def fit_sorted(batches: Iterable[Any], n_groups: int) -> list[tuple[Steps, Steps
     for table in cut_tables(batches, ["score"], _ROWS_AT_ONCE):
         score, outcome, *words = (column.to_numpy() for column in table.columns)
         masks = np.array(words, dtype=np.uint64)
-        _add_rows(pools, _Rows(score, outcome, masks))
+        _add_rows(pools, _Scored(score, outcome, masks))
     return [(inside.steps(), outside.steps()) for inside, outside in pools]
 
 
@@ -462,15 +520,15 @@ def _make_pools(n_groups: int) -> _Pools:
     return [(Pool(), Pool()) for _ in range(n_groups)]
 
 
-def _add_rows(pools: _Pools, rows: _Rows) -> None:
-    """Add rows whose scores ascend, and lie above all that were added."""
+def _add_rows(pools: _Pools, rows: _Scored) -> None:
+    """Add rows whose scores ascend, and are above all that were added."""
     for group, (inside, outside) in enumerate(pools):
         member = find_members(rows.masks, group)
         inside.add(*_sum_levels(rows, member))
         outside.add(*_sum_levels(rows, ~member))
 
 
-def _sum_levels(rows: _Rows, here: Flags) -> tuple[Floats, Floats, Floats]:
+def _sum_levels(rows: _Scored, here: Flags) -> tuple[Floats, Floats, Floats]:
     """Return the distinct scores of some rows, the sums of their outcomes, and how many they are.
 
     Scores must ascend.
@@ -488,17 +546,17 @@ def _probe(part: Part) -> Floats:
     return np.quantile(score, np.linspace(0, 1, _PROBES)) if len(score) else score
 
 
-def _split(cuts: Floats, part: Part) -> list[_Rows]:
-    """Return the rows of each range of scores; a score that is a cut lies above it."""
+def _split(cuts: Floats, part: Part) -> list[_Scored]:
+    """Return the rows of each range of scores; a score that is a cut is above it."""
     log = part.log
     bucket = np.searchsorted(cuts, log.score, side="right")
     every = (bucket == k for k in range(len(cuts) + 1))
-    return [_Rows(log.score[here], log.outcome[here], log.masks[:, here]) for here in every]
+    return [_Scored(log.score[here], log.outcome[here], log.masks[:, here]) for here in every]
 
 
-def _fit_range(n_groups: int, found: list[_Rows]) -> _Pools:
+def _fit_range(n_groups: int, found: list[_Scored]) -> _Pools:
     score, outcome, masks = (np.concatenate(rows, axis=-1) for rows in zip(*found, strict=True))
     order = np.argsort(score, kind="stable")
     pools = _make_pools(n_groups)
-    _add_rows(pools, _Rows(score[order], outcome[order], masks[:, order]))
+    _add_rows(pools, _Scored(score[order], outcome[order], masks[:, order]))
     return pools

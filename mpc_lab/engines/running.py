@@ -76,8 +76,8 @@ def check_fits(needed: int) -> None:
     room = as_limits(None).memory
     if needed > room:
         raise MpcError(
-            f"The rows of the log must fit into memory for this question, about {needed / 1e9:.1f} "
-            f"GB; got {room / 1e9:.1f} GB. Ask it of an audit of a part of the log."
+            f"The rows of the log, about {needed / 1e9:.1f} GB, must fit into memory for this "
+            f"method; got {room / 1e9:.1f} GB. Audit a part of the log and call it on that audit."
         )
 
 
@@ -93,13 +93,20 @@ def need_extra(extra: str, purpose: str) -> None:
     absent = [name for name in _PACKAGES[extra] if find_spec(name) is None]
     if absent:
         raise MpcError(
-            f"{purpose} needs {' and '.join(absent)}, which is not installed: run "
+            f"{' and '.join(absent)} must be installed to audit {purpose}. Run "
             f'pip install "mpc-lab[{extra}]".'
         )
 
 
 def n_threads() -> int:
-    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are."""
+    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are.
+
+    One where no thread can be started, whatever is asked for.
+    """
+    from mpc_lab.pairing.kernels import can_start_threads
+
+    if not can_start_threads():
+        return 1
     wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
     if not wanted:
         if hasattr(os, "sched_getaffinity"):
@@ -119,7 +126,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def progress_told_to(listener: Listener) -> Iterator[None]:
+def report_progress_to(listener: Listener) -> Iterator[None]:
     """Tell the progress of the work inside to a function instead of drawing a bar.
 
     Parameters

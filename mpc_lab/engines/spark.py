@@ -98,7 +98,7 @@ class SparkLog(OpenLog):
 
     @reaching_spark()
     def __init__(self, frame: Any, columns: ColumnNames, *, drop: bool) -> None:
-        need_extra("spark", "A Spark frame")
+        need_extra("spark", "a Spark frame")
         self.frame, self.spec = frame, Spec(columns, drop)
         check_columns(frame, self.spec)
         found = _run(_select(frame, self.spec), partial(_find_groups, self.spec))
@@ -135,7 +135,7 @@ def _select(frame: Any, spec: Spec) -> Any:
 def _column(name: Any) -> Any:
     from pyspark.sql import functions
 
-    quoted = str(name).replace("`", "``")  # a dot in a name is no path into a struct
+    quoted = str(name).replace("`", "``")  # a dot in a name is not a path into a struct
     return functions.col(f"`{quoted}`")
 
 
@@ -250,7 +250,7 @@ def _pickle(job: Callable[..., Any], batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _unpickle(batches: Iterator[Any]) -> Iterator[_InBucket]:
-    """Yield the values of rows with their buckets, or raise the error that came as one."""
+    """Yield the values of rows with their buckets, or raise the error that one of them is."""
     for batch in batches:
         for bucket, payload in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             value = pickle.loads(payload)

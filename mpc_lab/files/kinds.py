@@ -57,12 +57,14 @@ class LogFile:
 
     @cached_property
     def folders(self) -> dict[str, str | None]:
-        """The columns that folders such as ``day=1`` stand for, where the file lacks them."""
+        """The columns that folders such as ``day=1`` name, where the file lacks them."""
         parts = [_FOLDER.fullmatch(part) for part in Path(self.path).parts[:-1]]
         pairs = [(unquote(part[1]), unquote(part[2])) for part in parts if part]
         found = dict(pairs)
         if len(found) < len(set(pairs)):
-            raise MpcError(f"The folders of {self.path!r} must name each column once; got two.")
+            raise MpcError(
+                f"The folders of {self.path!r} must name each column once; got a column twice."
+            )
         return {
             key: None if value in _NO_LABEL else value
             for key, value in found.items()
@@ -257,7 +259,9 @@ class Text(Written):
 
     def _read_schema(self) -> Any:
         if not self.scan.bytes:
-            raise MpcError(f"{self.path!r} is empty; its first line must name the columns.")
+            raise MpcError(
+                f"{self.path!r} must name the columns in its first line; got an empty file."
+            )
         with self._reader() as reader:
             return pa.schema([(name, pa.string()) for name in reader.schema.names])
 
@@ -380,11 +384,16 @@ class JsonLines(Written):
 
     def _parse(self, number: int, line: str) -> dict[str, Any]:
         if len(line) == _BLOCK:
-            raise MpcError(f"Line {number:,} of {self.path!r} is longer than {_BLOCK >> 20} MB.")
+            raise MpcError(
+                f"Line {number:,} of {self.path!r} must have at most {_BLOCK >> 20} MB; got "
+                "a longer one."
+            )
         try:
             found = json.loads(line.strip())
         except (ValueError, RecursionError) as error:
-            raise MpcError(f"Line {number:,} of {self.path!r} is not JSON: {error}.") from error
+            raise MpcError(
+                f"Line {number:,} of {self.path!r} must be JSON; got {error}."
+            ) from error
         if not isinstance(found, dict):
             kind = type(found).__name__
             raise MpcError(f"Line {number:,} of {self.path!r} must be a JSON object; got {kind}.")
@@ -413,6 +422,6 @@ KINDS: dict[str, type[LogFile]] = {
 
 
 def kind_of(path: str | os.PathLike[str]) -> type[LogFile] | None:
-    """Return the kind of a file by the end of its name; None for a file that is no log."""
+    """Return the kind of a file by the end of its name; None for a file that is not a log."""
     name = os.path.basename(os.fspath(path)).lower()
     return next((kind for end, kind in KINDS.items() if name.endswith(end)), None)

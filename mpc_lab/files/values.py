@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-# What stands for no number, for 1 and for 0; capitals do not count.
+# Words that mean no number, 1 and 0; capitals do not count.
 _MISSING = ("", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "<na>")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|infinity)", re.ASCII)
@@ -38,7 +38,7 @@ class Roles:
 
 
 def plain_type(type_: Any) -> Any:
-    """Return the plain type of what a type holds, None where that is no text, number or time.
+    """Return the plain type of what a type holds, None where that is not text, a number or a time.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def is_number(type_: Any) -> bool:
     return any(is_kind(type_) for is_kind in known)
 
 
-def _unpacked(array: Any) -> Any:
+def _unpack(array: Any) -> Any:
     """Return an array or chunks of one without what says how its values are kept."""
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.cast(array.type.storage_type)
@@ -86,16 +86,16 @@ def _unpacked(array: Any) -> Any:
 
 def to_plain(array: Any) -> Any:
     """Return an Arrow array in the plain type of what it holds."""
-    made = _unpacked(array).cast(plain_type(array.type))
+    made = _unpack(array).cast(plain_type(array.type))
     if made.type != pa.float64():
         return made
-    # 0.0 and -0.0 are one id in two spellings, and NaN is none.
+    # 0.0 and -0.0 are one id in two spellings, and NaN is not an id.
     return pc.if_else(pc.is_nan(made), pa.scalar(None, made.type), pc.add(made, 0.0))
 
 
 def to_float64(array: Any) -> Any:
     """Return numbers of any Arrow type as float64, correctly rounded."""
-    array = _unpacked(array)
+    array = _unpack(array)
     if pa.types.is_decimal(array.type):
         # Arrow's own conversion can be off by a bit: 0.7 becomes 0.7000000000000001.
         array = pc.cast(array, pa.string())
@@ -132,7 +132,7 @@ def text_to_numbers(cells: Any) -> tuple[Any, NDArray[np.bool_]]:
     """
     try:
         made = pc.cast(cells, pa.float64())  # almost every column, in one step
-        if not pc.any(pc.is_nan(made)).as_py():  # nan(5) is no word of ours
+        if not pc.any(pc.is_nan(made)).as_py():  # nan(5) is not one of our words
             return made, np.zeros(len(cells), dtype=np.bool_)
     except pa.ArrowInvalid:
         pass
@@ -153,7 +153,7 @@ def _read_number(cell: str) -> Any:
 
 
 def text_to_truth(cells: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """Return cells of text as booleans, and which are none: true and false, or 1 and 0."""
+    """Return cells of text as booleans, and which cells are neither true and false nor 1 and 0."""
     made, wrong = text_to_numbers(cells)
     other = pc.invert(pc.is_in(made, pa.array([0.0, 1.0, None])))
     return pc.equal(made, 1.0), wrong | other.to_numpy(zero_copy_only=False)

@@ -98,7 +98,7 @@ class Bookings(NamedTuple):
         and tied; no rows where no mode has two sides.
     twin_cross : float64 array (group, 3, bin, bin, 4)
         The same four sums of two bins; no rows where not wanted.
-    cells : float64 array (group, part, bin, 2)
+    cells : float64 array (part, bin, group, 2)
         Pairs and Σx of either side inside cells of places; no rows where there are no places. Then
         the products in `twin` are not wanted. Where pairs are weighted, their number comes third.
     shares : float64 array (slot, bin, 3)
@@ -452,7 +452,7 @@ def close_unit(to: Bookings, scratch: Scratch, n_slots: int) -> None:
 
 @inlined
 def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None:
-    """Add what lies between two thresholds, given what lies up to each, to its unit and query."""
+    """Add what is between two thresholds, given what is below each, to its unit and query."""
     pairs, total, squares = 0.0, 0.0, 0.0
     for b in range(len(found)):
         c = found[b, 0] - pairs

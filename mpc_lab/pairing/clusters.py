@@ -424,6 +424,32 @@ class ItemSums(NamedTuple):
     cr3: Floats | None = None
 
 
+def join_thresholds(parts: Sequence[ItemSums]) -> ItemSums:
+    """Join the sums of one cell at some thresholds after the other."""
+
+    def named(values: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+        return {
+            name: np.concatenate([of_part[name] for of_part in values], axis=-1)
+            for name in values[0]
+        }
+
+    squares = [
+        {name: np.stack([sums.cc, sums.cu, sums.uu]) for name, sums in part.by.items()}
+        for part in parts
+    ]
+    corrected = [part.cr3 for part in parts if part.cr3 is not None]
+    return ItemSums(
+        items=np.concatenate([part.items for part in parts]),
+        inside=np.concatenate([part.inside for part in parts]),
+        outside=np.concatenate([part.outside for part in parts]),
+        by={name: Quadratic(*sums) for name, sums in named(squares).items()},
+        dyads_once=any(part.dyads_once for part in parts),
+        sides=named([part.sides for part in parts]),
+        side_squares=named([part.side_squares for part in parts]),
+        cr3=np.concatenate(corrected) if corrected else None,
+    )
+
+
 def sums_of_modes(
     rows: SumRows, sums: Floats, between: Floats, whole: Whole, weighed: Floats
 ) -> list[ItemSums]:

@@ -1,6 +1,6 @@
 """Find the smallest threshold with enough pairs in enough effective queries, without outcomes.
 
-The effective number of queries is no monotone function of the threshold, so all distances of a
+The effective number of queries is not a monotone function of the threshold, so all distances of a
 group have to be tried, in ascending order. The closest pairs of all groups are collected in one
 pass, and mostly that is enough. Else ranges of distances are halved: one whose pairs are few is
 collected and tried distance by distance, and one in which the number asked for cannot be reached is
@@ -15,21 +15,25 @@ from functools import partial
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, kernel, lowest
+from mpc_lab.pairing.kernels import ONE
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.measure import Headline, any_moved, words_of
-from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
+from mpc_lab.pairing.selection import (
+    collect_pairs,
+    count_pairs,
+    count_up_to,
+    kth_smallest_distances,
+)
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, Enough, Terms, round_up
 from mpc_lab.pairing.walk import Source, Walk
 from mpc_lab.ranking.spread import NOTHING, exact_mean, exact_sum, squared_deviations
 from mpc_lab.scoring import Rule
-from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
+from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints
 
 SHARE_OF_SPREAD = 0.1
 _AT_FIRST = 8  # times the pairs asked for, of each group, before any range is halved
 _COLLECTED_AT_MOST = 1 << 20
-_ROOM = 1 << 12
-_BELOW_ZERO = -1.0  # every distance lies above it
+_BELOW_ZERO = -1.0  # every distance is above it
 # Square roots add up to slightly different numbers in another order.
 _ROUNDING = 1e-9
 
@@ -76,20 +80,39 @@ def _spread(source: Source, walk: Walk, word: int, n_groups: int) -> Floats:
     start = np.stack([NOTHING] * n_groups)
     totals = walk.total(partial(_add_scores, word, n_groups, None), "spread of scores", start)
     means = np.array([exact_mean(total, n_rows) for total in totals])
-    squares = walk.total(partial(_add_scores, word, n_groups, means), "spread of scores", start)
-    return np.array([math.sqrt(exact_mean(total, n_rows)) for total in squares])
+    # Scores beyond 1e150 have no square: a power of two near their size changes no digit.
+    size = math.frexp(max(walk(_largest_score, "spread of scores"), default=0.0))[1]
+    task = partial(_add_scores, word, n_groups, (means, size))
+    squares = walk.total(task, "spread of scores", start)
+    return np.array([math.ldexp(math.sqrt(exact_mean(one, n_rows)), size) for one in squares])
+
+
+def _largest_score(log: Log, first: int, last: int) -> float:
+    rows = slice(int(log.starts[log.units[first]]), int(log.starts[log.units[last]]))
+    both = (log.score[rows], log.member_score[rows])
+    return max(float(np.abs(scores).max(initial=0.0)) for scores in both)
 
 
 def _add_scores(
-    word: int, n_groups: int, means: Floats | None, log: Log, first: int, last: int
+    word: int,
+    n_groups: int,
+    about: tuple[Floats, int] | None,
+    log: Log,
+    first: int,
+    last: int,
 ) -> Ints:
-    """Add up the scores of each group's rule, or squared deviations from means, exactly."""
+    """Add up the scores of each group's rule, or squared deviations, exactly.
+
+    `about` holds the mean of each group, and the power of two that scores are divided by.
+    """
     rows = slice(int(log.starts[log.units[first]]), int(log.starts[log.units[last]]))
     added = []
     for g in range(n_groups):
         member = (log.masks[word][rows] >> np.uint64(g)) & ONE != 0
         score = np.where(member, log.member_score[rows], log.score[rows])
-        added.append(exact_sum(score) if means is None else squared_deviations(score, means[g]))
+        if about is not None:
+            score = np.ldexp(score, -about[1]) - math.ldexp(about[0][g], -about[1])
+        added.append(exact_sum(score) if about is None else squared_deviations(score, 0.0))
     return np.stack(added)
 
 
@@ -270,9 +293,10 @@ def _running(key: Ints, values: Floats) -> Floats:
 def _add_units(word: int, g: int, limit: Floats, log: Log, first: int, last: int) -> Floats:
     """Add up the pairs of a group up to its limit, what units count by them, and its squares."""
     mask = np.uint64(1 << g)
-    _, _, count = _visit(word, mask, limit, limit, log, first, last)
-    counted = _by_unit(log, first, last, _counted(log.estimand, count[:, g]))
-    return np.array([count[:, g].sum(), counted.sum(), (counted**2).sum()])
+    *_, count = collect_pairs(word, mask, limit, limit, log, first, last, by_query=True)
+    pairs = count[:, g].astype(np.float64)
+    counted = _by_unit(log, first, last, _counted(log.estimand, pairs))
+    return np.array([pairs.sum(), counted.sum(), (counted**2).sum()])
 
 
 def _by_unit(log: Log, first: int, last: int, of_query: Floats) -> Floats:
@@ -284,7 +308,9 @@ def _collect(
     word: int, mask: np.uint64, low: Floats, high: Floats, log: Log, first: int, last: int
 ) -> tuple[Bytes, tuple[Floats, Ints, Ints, Floats, Floats]]:
     """Return the group of each pair with a distance in (low, high], and what `_Close` has."""
-    which, (distance, query), count = _visit(word, mask, low, high, log, first, last)
+    how = (word, mask, low, high, log, first, last)
+    which, distance, query, whole = collect_pairs(*how, by_query=True)
+    count = whole.astype(np.float64)
     origin = int(log.units[first])
     unit = np.searchsorted(log.units, query + origin, side="right") - 1
     of_query = _counted(log.estimand, count)
@@ -294,85 +320,3 @@ def _collect(
     # Parts of a log count queries from their own first one.
     numbers = query + origin + log.origin, log.units[unit] + log.origin
     return which, (distance, *numbers, count[query, which], of_unit[unit - first, which])
-
-
-def _visit(
-    word: int, mask: np.uint64, low: Floats, high: Floats, log: Log, first: int, last: int
-) -> tuple[Bytes, tuple[Floats, Ints], Floats]:
-    """Return the pairs in (low, high], and for each query how many of each group are below."""
-    n_queries = int(log.units[last] - log.units[first])
-    rows = (log.units, log.starts, log.member_score, log.score, log.masks[word])
-    room = _ROOM
-    while True:
-        count = np.zeros((n_queries, len(low)))
-        which, distance = np.empty(room, dtype=np.uint8), np.empty(room)
-        query = np.empty(room, dtype=np.int64)
-        into = (count, which, distance, query)
-        needed = collect_by_query(*rows, mask, low, high, first, last, *into)
-        if needed <= room:
-            return which[:needed], (distance[:needed], query[:needed]), count
-        room = needed
-
-
-@kernel
-def collect_by_query(
-    units: Ints,
-    starts: Ints,
-    member_score: Floats,
-    score: Floats,
-    mask: Masks,
-    wanted: np.uint64,
-    low: Floats,
-    high: Floats,
-    first: int,
-    last: int,
-    count: Floats,
-    which: Bytes,
-    distances: Floats,
-    queries: Ints,
-) -> int:
-    """Add to `count` the ``matched`` pairs of each query and wanted group up to `low`.
-
-    Distances in (low, high] are written to `distances`, their groups to `which` and the places of
-    their queries in the block to `queries`. Returned is how many there are, whether they have room
-    there or not.
-    """
-    n_groups = count.shape[1]
-    seen = np.zeros(n_groups, dtype=np.int64)
-    pointer = np.zeros(n_groups, dtype=np.int64)
-    seen_at_pointer = np.zeros(n_groups, dtype=np.int64)
-    n = 0
-    for q in range(units[first], units[last]):
-        start, end = starts[q], starts[q + 1]
-        if end - start < 2:
-            continue
-        at = q - units[first]
-        seen[:] = 0
-        pointer[:] = start
-        above = start  # the first row tied with the member or above it
-        for member in range(start, end):
-            bits, own = mask[member] & wanted, member_score[member]
-            while bits and above < end and score[above] < own:
-                met = mask[above] & wanted
-                while met:
-                    seen[lowest(met)] += 1
-                    met &= met - ONE
-                above += 1
-            while bits:
-                g = lowest(bits)
-                bits &= bits - ONE
-                p, s = pointer[g], seen_at_pointer[g]
-                if p <= above:
-                    p, s = above, seen[g]
-                while p < end and score[p] - own <= low[g]:
-                    s += np.int64((mask[p] >> np.uint64(g)) & ONE)
-                    p += 1
-                pointer[g], seen_at_pointer[g] = p, s
-                count[at, g] += (p - above) - (s - seen[g])
-                while p < end and score[p] - own <= high[g]:
-                    if not (mask[p] >> np.uint64(g)) & ONE:
-                        if n < len(distances):
-                            which[n], distances[n], queries[n] = g, score[p] - own, at
-                        n += 1
-                    p += 1
-    return n

@@ -566,7 +566,7 @@ def close_sides(side: Floats, bins: Masks, sums: Floats) -> None:
 
 @inlined
 def close_alone(held: Floats, at_side: int, sums: Floats) -> None:
-    """Book a cluster that lies in one row of one unit, given its pairs and Σx by bin.
+    """Book a cluster that is in one row of one unit, given its pairs and Σx by bin.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_lab.pairing.bookings import NOTHING_LEFT, Index
+from mpc_lab.pairing.bookings import Index
 from mpc_lab.pairing.clusters import BETWEEN_FIRST, BETWEEN_SQUARES, PRODUCTS
 from mpc_lab.pairing.entries import (
     CC,
@@ -21,12 +21,24 @@ from mpc_lab.pairing.entries import (
     UNIT_UU,
     UU,
 )
-from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest, tight
-from mpc_lab.pairing.modes import DOWN, TIE, UP
-from mpc_lab.pairing.moments import ABOVE, BELOW
+from mpc_lab.pairing.kernels import (
+    ONE,
+    contrast,
+    groups_within,
+    inlined_late,
+    kernel,
+    longer,
+    lowest,
+    tight,
+)
+from mpc_lab.pairing.leverage import weigh_from, weigh_sides_of
+from mpc_lab.pairing.modes import ALL_PAIRS, DOWN, TIE, UP
+from mpc_lab.pairing.moved import reaches
+from mpc_lab.pairing.sided import part_of_pair, sum_of_pair
 from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
 _ROOM = 1 << 10  # pairs of an item that are held at first
+_AHEAD = 64  # rows that are read before they are needed
 # What is held of a cluster in one bin: Σc, Σcx, and Σc as the group's item and as the other one.
 COUNT, SUM, OF_GROUP, OF_OTHER = range(4)
 
@@ -76,7 +88,7 @@ def _book_twins(
         if items:
             _book_first(bins, rows, g, to)
             if len(pairs):
-                _weigh_sides(held, rows, g, pairs, side_weight, side_mean, weighed)
+                weigh_sides_of(held, rows, g, pairs, side_weight, side_mean, weighed)
         if below & above & (ONE << np.uint64(g)):
             _book_products(held, bins, rows, g, items, at, to)
 
@@ -121,57 +133,6 @@ def _book_products(
 
 
 @tight
-def _weigh_sides(
-    held: Floats,
-    rows: _Rows,
-    g: Index,
-    pairs: Floats,
-    weight: Floats,
-    mean: Floats,
-    found: Floats,
-) -> None:
-    """Add what an item of two sides does from its first pair on."""
-    cb, ub, ca, ua = 0.0, 0.0, 0.0, 0.0
-    at = len(found) - len(pairs) + g
-    for b in range(held.shape[1]):
-        ties, of_ties = 0.5 * held[rows[2], b, COUNT], 0.5 * held[rows[2], b, SUM]
-        cb += held[rows[0], b, COUNT] - ties
-        ub += held[rows[0], b, SUM] - of_ties
-        ca += held[rows[1], b, COUNT] - ties
-        ua += held[rows[1], b, SUM] - of_ties
-        if cb == 0.0 and ca == 0.0:
-            continue
-        wb, wa = weight[BELOW, g, b], weight[ABOVE, g, b]
-        rb, ra = wb - cb, wa - ca
-        if rb > NOTHING_LEFT * wb and ra > NOTHING_LEFT * wa:
-            xb, xa = ub - mean[BELOW, g, b] * cb, ua - mean[ABOVE, g, b] * ca
-            changed = 0.5 * pairs[g, b] * (xb / rb + xa / ra)
-            found[at, b] += changed * changed
-        else:
-            found[at, b] = np.nan
-
-
-@inlined
-def _weigh_from(
-    slot: Index,
-    first: Index,
-    last: Index,
-    c: float,
-    u: float,
-    weight: Floats,
-    mean: Floats,
-    found: Floats,
-) -> None:
-    """Add what an item with c pairs and the sum u does in bins in which it has no more pairs."""
-    for b in range(first, last):
-        if weight[slot, b] > 0:
-            rest = weight[slot, b] - c
-            enough = rest > NOTHING_LEFT * weight[slot, b]
-            changed = (u - mean[slot, b] * c) * (weight[slot, b] / rest) if enough else np.nan
-            found[slot, b] += changed * changed
-
-
-@tight
 def _book_tie(to: Floats, g: Index, b: Index, x: float, c: float) -> None:
     """Book a tied pair as a dyad in the products of the three rows it is in, or take it back."""
     for at in range(PRODUCTS, BETWEEN_SQUARES, 4):
@@ -181,14 +142,86 @@ def _book_tie(to: Floats, g: Index, b: Index, x: float, c: float) -> None:
         to[1, g, b, at + 3] += c * x * x
 
 
-@tight
-def _longer(values: Bins) -> Bins:
-    """Return the same values with twice the room."""
-    more = np.empty(2 * len(values), dtype=np.int32)
-    # Not as one slice: to compile what is said of shapes that differ takes seconds.
-    for k in range(len(values)):
-        more[k] = values[k]
-    return more
+@inlined_late
+def _book_sided(
+    bits: np.uint64,
+    rows: tuple[Index, Index],
+    tied: bool,
+    distance: float,
+    of_item: float,
+    places: tuple[Index, Index],
+    factors: Floats,
+    center: Floats,
+    weight: Floats,
+    offset: Floats,
+    line: Floats,
+    scale: Floats,
+    seen_from: tuple[float, float],
+    alone_there: bool,
+    as_dyad: float,
+    held: Floats,
+    held_bins: Masks,
+    held_groups: Masks,
+    sums: Floats,
+    alone: Floats,
+    between: Floats,
+) -> None:
+    """Book a pair of some groups by a table, at the one threshold; by score a tie is on both sides.
+
+    Parameters
+    ----------
+    bits : uint64
+        The groups.
+    rows : (int, int)
+        That below, and that on which the pair is by score; with cells it goes by places.
+    places : (int, int)
+        Of the group's item and of the other.
+    factors : float64 array (slot,) or (1,)
+        What a pair of the query counts.
+    center, weight, offset, line, scale
+        See `SideTable` and `sum_of_pair`.
+    seen_from : (float, float)
+        1 where the cluster is the group's item, and where it is the other one.
+    held, held_bins, held_groups, sums, alone, between : arrays
+        See `sweep_items_of_job`; the last is of dyads.
+    """
+    n_groups, n_cells = len(center), len(weight) // 2
+    while bits:
+        g = lowest(bits)
+        bits &= bits - ONE
+        x, near, part = of_item - center[g], distance / scale[g], rows[1] - rows[0]
+        if n_cells > 1:
+            part = part_of_pair(False, int(places[0]), int(places[1]), distance, True, n_cells)
+        both = tied and n_cells == 1
+        f = factors[rows[1] * n_groups + g] if len(factors) > 1 else factors[0]
+        c_below, u_below = 0.0, 0.0
+        for more in range(2 if both else 1):
+            at = part + more
+            c = f * weight[at, g] * (0.5 if both else 1.0)
+            u = c * sum_of_pair(x, near, offset[at, g], line[at // n_cells, g])
+            row = rows[0] + at // n_cells
+            slot = row * n_groups + g
+            held_groups[row] |= ONE << np.uint64(g)
+            held_bins[slot, 0] |= ONE
+            held[slot, 0, COUNT] += c
+            held[slot, 0, SUM] += u
+            held[slot, 0, OF_GROUP] += c * seen_from[0]
+            held[slot, 0, OF_OTHER] += c * seen_from[1]
+            if alone_there:
+                sums[slot, 0, UNIT_CC] += c * c
+                sums[slot, 0, UNIT_CU] += c * u
+                sums[slot, 0, UNIT_UU] += u * u
+            if as_dyad != 0.0:
+                alone[slot, 0, 0] += as_dyad * c * c
+                alone[slot, 0, 1] += as_dyad * c * u
+                alone[slot, 0, 2] += as_dyad * u * u
+            if more and as_dyad != 0.0:
+                for first in (PRODUCTS, PRODUCTS + 12):
+                    between[g, 0, first] += as_dyad * c_below * c
+                    between[g, 0, first + 1] += as_dyad * c_below * u
+                    between[g, 0, first + 2] += as_dyad * u_below * c
+                    between[g, 0, first + 3] += as_dyad * u_below * u
+            c_below, u_below = c, u
 
 
 @kernel
@@ -197,10 +230,17 @@ def sweep_items_of_job(
     names: Masks,
     item_rows: Ints,
     starts: Ints,
-    queries: Ints,
     unit_of: Ints,
     below: Ints,
     above: Ints,
+    raised: Floats | None,
+    partner: Bins | None,
+    factor: Floats | None,
+    tie: Ints | None,
+    part_weight: Floats,
+    offset: Floats,
+    line: Floats,
+    scale: Floats,
     sign: bool,
     edges: Floats,
     local: Bins,
@@ -230,8 +270,18 @@ def sweep_items_of_job(
     ----------
     numbers, names : float64 and uint64 arrays (row, 4)
         The same memory; see `SCORE`.
-    item_rows, starts, queries, unit_of, below, above
+    item_rows, starts, unit_of, below, above
         See `ItemOrder`.
+    raised : float64 array (row,) or None
+        The scores of rows as members of a group, where these are moved; see `MovedLog`.
+    partner : int32 array (row, 2) or None
+        See `first_partners`.
+    factor : float64 array (query, slot) or (query, 1), or None
+        What a pair of a query counts; without any, 1.
+    tie : int64 array (row,) or None
+        See `Log`; where there is one, the pairs of a mode of two sides go by a table.
+    part_weight, offset, line, scale
+        See `SideTable` and `sum_of_pair`.
     edges, local, row_of, band, n_taking, center, twin
         See `PairBins`.
     weight, mean, pairs_of_twin, side_weight, side_mean
@@ -246,11 +296,11 @@ def sweep_items_of_job(
         What single items change.
     """
     n_groups, n_bins, n_words = len(center), sums.shape[2], (sums.shape[2] + 63) // 64
-    n_slots, n_items = sums.shape[1], len(starts) - 1
+    n_slots, n_items, n_read = sums.shape[1], len(starts) - 1, len(names)
     n_rows, tied = n_slots // n_groups, -1
-    # What stands under this is compiled only where a mode has two sides.
+    # What is under this is compiled only where a mode has two sides.
     if twin is not None:
-        tied = twin[2]
+        first_of_twin, tied = twin[0], twin[2]
     # What a cluster holds, inside a unit and as a whole: by slot and bin, which bins, which groups.
     part, part_bins = np.zeros((n_slots, n_bins, 4)), np.zeros((n_slots, n_words), dtype=np.uint64)
     whole, whole_bins = (
@@ -260,39 +310,72 @@ def sweep_items_of_job(
     part_groups = np.zeros(n_rows, dtype=np.uint64)
     whole_groups = np.zeros(n_rows, dtype=np.uint64)
     last_met, met = np.full(n_items, -1, dtype=np.int32), np.empty(n_items, dtype=np.int32)
-    # Pairs of the item: both rows, twice the edge and whether they are neighbours, and the one
-    # before with the same greater item.
+    # Pairs of the item: both rows, twice the edge and a flag (whether they are neighbours, or as
+    # what the row was met where members are moved), and the one before with the same greater item.
     row, other_row = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
     edge_of, before = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
+    within = groups_within(local)
+    alike = np.ones(1)
+    # Which bins are held need not be noted where there is but one.
+    many = n_bins > 1
+    if twin is not None:
+        many = True
     reach, turns = edges[-1], 4 if len(above) else 2
+    if raised is not None:
+        reach_up, reach_down = reaches(edges, n_taking[ALL_PAIRS])
+    touched, ahead, felt = starts[first], starts[last], np.zeros(1)
     for i in range(first, last):
         n_met, n_pairs = 0, 0
+        # Rows are read a little before they are needed, so that many are on their way at once.
+        total = 0.0
+        for k in range(touched, min(starts[i + 1] + _AHEAD, ahead)):
+            total += numbers[item_rows[k], SCORE]
+        felt[0] += total
+        touched = max(touched, min(starts[i + 1] + _AHEAD, ahead))
         for k in range(starts[i], starts[i + 1]):
             one = item_rows[k]
             mine, score = names[one, GROUPS], numbers[one, SCORE]
             q = np.int64(names[one, NAMES] >> HALF)
-            start, end = queries[q], queries[q + 1]
             # The rows above in the order of scores, those below, then the two neighbours.
             for turn in range(turns):
                 edge, step = 0, 1 if turn == 0 else -1
-                other = one + step
+                other, flag = one + step, 1 if turn > 1 else 0
                 if turn > 1:
                     other = below[one] if turn == 2 else above[one]
-                while start <= other < end:
+                # Where members are moved, its partners as a member, then those as another row.
+                if raised is not None:
+                    step, flag = 1, turn
+                    other = np.int64(partner[one, turn])  # type: ignore[index]
+                while 0 <= other < n_read and np.int64(names[other, NAMES] >> HALF) == q:
                     distance = abs(numbers[other, SCORE] - score)
+                    differ = mine ^ names[other, GROUPS]
+                    if raised is not None:
+                        signed = raised[other] - score
+                        differ &= ~mine
+                        if turn == 0:
+                            signed = numbers[other, SCORE] - raised[one]
+                            differ = mine & ~names[other, GROUPS]
+                        if signed > (reach_up if turn == 0 else reach_down):
+                            break
+                        distance = abs(signed)
+                        while edge and distance <= edges[edge - 1]:
+                            edge -= 1
                     if distance > reach:
                         break
                     while distance > edges[edge]:
                         edge += 1
                     j = np.int64(names[other, NAMES] & _LOWER)
                     # Two rows of one producer are a pair of it once.
-                    if mine != names[other, GROUPS] and (i != j or other > one):
+                    once = other > one
+                    if raised is not None:
+                        once = turn == 0
+                    if differ and (i != j or once):
                         if n_pairs == len(row):
-                            row, other_row = _longer(row), _longer(other_row)
-                            edge_of, before = _longer(edge_of), _longer(before)
+                            row, other_row = longer(row), longer(other_row)
+                            edge_of, before = longer(edge_of), longer(before)
                         row[n_pairs] = one
                         other_row[n_pairs] = other
-                        edge_of[n_pairs] = 2 * edge + (1 if turn > 1 else 0)
+                        edge_of[n_pairs] = 2 * edge + flag
                         if j > i:
                             if last_met[j] < 0:
                                 met[n_met] = j
@@ -311,87 +394,156 @@ def sweep_items_of_job(
                 if before[at] < 0:
                     continue
             unit = unit_of[np.int64(names[row[at], NAMES] >> HALF)]
-            while True:
-                here = unit
+            held_back = False
+            while at != end:
+                one, other, edge = np.int64(row[at]), np.int64(other_row[at]), edge_of[at] >> 1
+                near = edge_of[at] & 1
+                at = at + 1 if kind == 0 else np.int64(before[at])
+                next_unit = np.int64(-1)
                 if at != end:
-                    here = unit_of[np.int64(names[row[at], NAMES] >> HALF)]
-                if here != unit or at == end:
-                    if twin is not None:
-                        _book_twins(
-                            part,
-                            part_bins,
-                            part_groups,
-                            twin,
-                            n_groups,
-                            PRODUCTS + 12,
-                            False,
-                            pairs_of_twin,
-                            side_weight,
-                            side_mean,
-                            between[kind],
-                            weighed,
-                        )
-                    # Book what the cluster has inside the unit, and add it to the whole.
-                    for r in range(n_rows):
-                        groups = part_groups[r]
-                        whole_groups[r] |= groups
-                        part_groups[r] = np.uint64(0)
-                        while groups:
-                            slot = r * n_groups + lowest(groups)
-                            groups &= groups - ONE
-                            c, u = 0.0, 0.0
-                            for word in range(n_words):
-                                bits = part_bins[slot, word]
-                                part_bins[slot, word] = np.uint64(0)
-                                whole_bins[slot, word] |= bits
-                                while bits:
-                                    b = 64 * word + lowest(bits)
-                                    bits &= bits - ONE
-                                    cb, ub = part[slot, b, COUNT], part[slot, b, SUM]
-                                    sums[kind, slot, b, UNIT_CC] += cb * (2 * c + cb)
-                                    sums[kind, slot, b, UNIT_CU] += c * ub + cb * u + cb * ub
-                                    sums[kind, slot, b, UNIT_UU] += ub * (2 * u + ub)
-                                    c, u = c + cb, u + ub
-                                    for k in range(4):
-                                        whole[slot, b, k] += part[slot, b, k]
-                                        part[slot, b, k] = 0.0
-                    unit = here
-                if at == end:
-                    break
-                one, other = np.int64(row[at]), np.int64(other_row[at])
-                edge, near = edge_of[at] >> 1, edge_of[at] & 1
+                    next_unit = unit_of[np.int64(names[row[at], NAMES] >> HALF)]
                 mine, j = names[one, GROUPS], np.int64(names[other, NAMES] & _LOWER)
                 score, theirs = numbers[one, SCORE], numbers[other, SCORE]
                 d = contrast(numbers[one, OUTCOME] - numbers[other, OUTCOME], sign)
                 # Booked as a dyad when it is met, and taken back where the dyad has more.
                 as_dyad = -1.0 if kind == 1 else (1.0 if j > i else 0.0)
                 differ = mine ^ names[other, GROUPS]
-                while differ:
-                    g = lowest(differ)
-                    differ &= differ - ONE
-                    inside = (mine & (ONE << np.uint64(g))) != 0
-                    x = (d if inside else -d) - center[g]
-                    seen = TIE if score == theirs else (UP if inside == (score < theirs) else DOWN)
+                if raised is not None:
+                    # As in the first loop: the flag says as which of the two the row was met.
+                    if near:
+                        theirs, differ = raised[other], differ & ~mine
+                    else:
+                        score, differ = raised[one], differ & mine
+                    near = ALL_PAIRS
+                # What a pair that is alone in its unit adds there is known at once; a tied one has
+                # products of rows.
+                alone_there = not held_back and next_unit != unit
+                if twin is not None:
+                    alone_there = alone_there and score != theirs
+                held, held_bins, held_groups = part, part_bins, part_groups
+                if alone_there:
+                    held, held_bins, held_groups = whole, whole_bins, whole_groups
+                # The groups of the item, then those of the other one.
+                for side in range(2):
+                    some = differ & (mine if side == 0 else ~mine)
+                    if not some:
+                        continue
+                    as_group = 1.0 if side == 0 or i == j else 0.0
+                    as_other = 1.0 if side == 1 or i == j else 0.0
+                    of_item = d if side == 0 else -d
+                    up = (score < theirs) == (side == 0)
+                    seen = TIE if score == theirs else (UP if up else DOWN)
                     for k in range(n_taking[near, seen]):
-                        b = np.int64(local[band[near, seen, k], edge, g])
-                        if b < 0:
+                        r, of_band = row_of[near, seen, k], band[near, seen, k]
+                        bits = some & within[of_band, edge]
+                        if tie is not None and r >= first_of_twin:
+                            # A tied pair is taken by three rows, and is booked from the first.
+                            if seen == TIE and r > first_of_twin:
+                                continue
+                            factors = alike
+                            if factor is not None:
+                                factors = factor[np.int64(names[one, NAMES] >> HALF)]
+                            mine_place, other_place = -tie[one], -tie[other]
+                            if side == 1:
+                                mine_place, other_place = other_place, mine_place
+                            _book_sided(
+                                bits,
+                                (first_of_twin, r),
+                                seen == TIE,
+                                abs(score - theirs),
+                                of_item,
+                                (mine_place, other_place),
+                                factors,
+                                center,
+                                part_weight,
+                                offset,
+                                line,
+                                scale,
+                                (as_group, as_other),
+                                alone_there,
+                                as_dyad,
+                                held,
+                                held_bins,
+                                held_groups,
+                                sums[kind],
+                                alone,
+                                between[1],
+                            )
                             continue
-                        r = row_of[near, seen, k]
-                        slot = r * n_groups + g
-                        part[slot, b, COUNT] += 1.0
-                        part[slot, b, SUM] += x
-                        part[slot, b, OF_GROUP if inside else OF_OTHER] += 1.0
-                        if i == j:
-                            part[slot, b, OF_OTHER if inside else OF_GROUP] += 1.0
-                        part_bins[slot, b >> 6] |= ONE << np.uint64(b & 63)
-                        part_groups[r] |= ONE << np.uint64(g)
-                        if as_dyad != 0.0:
-                            alone[slot, b, 0] += as_dyad
-                            alone[slot, b, 1] += as_dyad * x
-                            alone[slot, b, 2] += as_dyad * x * x
-                            if twin is not None and r == tied and seen == TIE:
-                                _book_tie(between, g, b, x, as_dyad)
-                at = at + 1 if kind == 0 else np.int64(before[at])
+                        held_groups[r] |= bits
+                        while bits:
+                            g = lowest(bits)
+                            bits &= bits - ONE
+                            x, w = of_item - center[g], 1.0
+                            slot, b = r * n_groups + g, np.int64(local[of_band, edge, g])
+                            if factor is not None:
+                                q = np.int64(names[one, NAMES] >> HALF)
+                                w = factor[q, slot if factor.shape[1] > 1 else 0]
+                            ww = w * w
+                            held[slot, b, COUNT] += w
+                            held[slot, b, SUM] += w * x
+                            held[slot, b, OF_GROUP] += w * as_group
+                            held[slot, b, OF_OTHER] += w * as_other
+                            if many:
+                                held_bins[slot, b >> 6] |= ONE << np.uint64(b & 63)
+                            if alone_there:
+                                sums[kind, slot, b, UNIT_CC] += ww
+                                sums[kind, slot, b, UNIT_CU] += ww * x
+                                sums[kind, slot, b, UNIT_UU] += ww * x * x
+                            if as_dyad != 0.0:
+                                alone[slot, b, 0] += as_dyad * ww
+                                alone[slot, b, 1] += as_dyad * ww * x
+                                alone[slot, b, 2] += as_dyad * ww * x * x
+                                if twin is not None and r == tied and seen == TIE:
+                                    _book_tie(between, g, b, x, as_dyad * ww)
+                held_back = not alone_there
+                if next_unit == unit:
+                    continue
+                unit = next_unit
+                if alone_there:
+                    continue
+                held_back = False
+                if twin is not None:
+                    _book_twins(
+                        part,
+                        part_bins,
+                        part_groups,
+                        twin,
+                        n_groups,
+                        PRODUCTS + 12,
+                        False,
+                        pairs_of_twin,
+                        side_weight,
+                        side_mean,
+                        between[kind],
+                        weighed,
+                    )
+                # Book what the cluster has inside the unit, and add it to the whole.
+                for r in range(n_rows):
+                    groups = part_groups[r]
+                    whole_groups[r] |= groups
+                    part_groups[r] = np.uint64(0)
+                    while groups:
+                        slot = r * n_groups + lowest(groups)
+                        groups &= groups - ONE
+                        c, u = 0.0, 0.0
+                        for word in range(n_words):
+                            bits = ONE
+                            if many:
+                                bits = part_bins[slot, word]
+                                part_bins[slot, word] = np.uint64(0)
+                                whole_bins[slot, word] |= bits
+                            while bits:
+                                b = 64 * word + lowest(bits)
+                                bits &= bits - ONE
+                                cb, ub = part[slot, b, COUNT], part[slot, b, SUM]
+                                sums[kind, slot, b, UNIT_CC] += cb * (2 * c + cb)
+                                sums[kind, slot, b, UNIT_CU] += c * ub + cb * u + cb * ub
+                                sums[kind, slot, b, UNIT_UU] += ub * (2 * u + ub)
+                                c, u = c + cb, u + ub
+                                for k in range(4):
+                                    whole[slot, b, k] += part[slot, b, k]
+                                    part[slot, b, k] = 0.0
             if twin is not None:
                 _book_twins(
                     whole,
@@ -417,13 +569,15 @@ def sweep_items_of_job(
                     c, u, mine_c, theirs_c, fresh = 0.0, 0.0, 0.0, 0.0, 1.0
                     from_ = n_bins
                     for word in range(n_words):
-                        bits = whole_bins[slot, word]
-                        whole_bins[slot, word] = np.uint64(0)
+                        bits = ONE
+                        if many:
+                            bits = whole_bins[slot, word]
+                            whole_bins[slot, word] = np.uint64(0)
                         while bits:
                             b = 64 * word + lowest(bits)
                             bits &= bits - ONE
                             if kind == 0:
-                                _weigh_from(slot, from_, b, c, u, weight, mean, weighed)
+                                weigh_from(slot, from_, b, c, u, weight, mean, weighed)
                             cb, ub = whole[slot, b, COUNT], whole[slot, b, SUM]
                             sums[kind, slot, b, CC] += cb * (2 * c + cb)
                             sums[kind, slot, b, CU] += c * ub + cb * u + cb * ub
@@ -437,4 +591,4 @@ def sweep_items_of_job(
                             for k in range(4):
                                 whole[slot, b, k] = 0.0
                     if kind == 0:
-                        _weigh_from(slot, from_, n_bins, c, u, weight, mean, weighed)
+                        weigh_from(slot, from_, n_bins, c, u, weight, mean, weighed)

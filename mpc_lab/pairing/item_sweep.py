@@ -20,6 +20,7 @@ from mpc_lab.pairing import long_lists
 from mpc_lab.pairing.clusters import (
     N_BETWEEN,
     ItemSums,
+    join_thresholds,
     sums_of_modes,
 )
 from mpc_lab.pairing.entries import (
@@ -29,19 +30,31 @@ from mpc_lab.pairing.entries import (
     UNIT_UU,
     UU,
 )
-from mpc_lab.pairing.item_kernel import GROUPS, HALF, NAMES, OUTCOME, SCORE, sweep_items_of_job
-from mpc_lab.pairing.kernels import stable_order
+from mpc_lab.pairing.item_kernel import (
+    GROUPS,
+    HALF,
+    NAMES,
+    OUTCOME,
+    SCORE,
+    sweep_items_of_job,
+)
+from mpc_lab.pairing.kernels import ONE, groups_within, kernel, lowest, stable_order
 from mpc_lab.pairing.leverage import Whole, whole_of
 from mpc_lab.pairing.log import Log, block_bounds
-from mpc_lab.pairing.measure import words_of
-from mpc_lab.pairing.modes import Layout
-from mpc_lab.pairing.moments import Moments
+from mpc_lab.pairing.measure import can_visit_items, words_of
+from mpc_lab.pairing.modes import DOWN, TIE, UP, Layout, rows_of
+from mpc_lab.pairing.moments import Moments, SideTable
+from mpc_lab.pairing.moved import MovedLog, first_partners
+from mpc_lab.pairing.sided import scales_of
+from mpc_lab.pairing.weighting import BY_PAIRS, Weighting, Weights
 from mpc_lab.pairing.windows import most_close
-from mpc_lab.vocabulary import Floats, Ints
+from mpc_lab.vocabulary import Bins, Flags, Floats, Ints, Masks
 
 # Rows whose items are walked by one job: each job holds an entry for every item.
 _ROWS_IN_A_JOB = 1 << 17
-Spread = Callable[[Callable[[tuple[int, int]], Floats], Sequence[tuple[int, int]], str], Any]
+# What the pairs of each query count, by slot, is held for so many.
+_MOST_FACTORS = 1 << 25
+Spread = Callable[[Callable[[tuple[int, int]], Any], Sequence[tuple[int, int]], str], Any]
 
 
 class ItemOrder(NamedTuple):
@@ -50,11 +63,9 @@ class ItemOrder(NamedTuple):
     Attributes
     ----------
     rows : int64 array
-        Rows sorted by item; those of one item in the order of the log.
+        Rows that may have a partner sorted by item; those of one item in the order of the log.
     starts : int64 array, one longer than the number of items
         Where each item starts in `rows`.
-    queries : int64 array, one longer than the number of queries
-        Where each query starts in the log.
     unit : int64 array (query,)
     below, above : int64 arrays (row of the log,)
         The rows just below and above this one in the ranked list, or -1; empty where not wanted.
@@ -62,7 +73,6 @@ class ItemOrder(NamedTuple):
 
     rows: Ints
     starts: Ints
-    queries: Ints
     unit: Ints
     below: Ints
     above: Ints
@@ -87,14 +97,26 @@ class Wholes(NamedTuple):
 
 
 def can_sweep_items(log: Log, moments: Moments) -> bool:
-    """Whether every pair can be visited and counts 1; pairs by a table are listed instead."""
-    if moments.table is not None or log.weights is not None or not len(log.row):
+    """Whether every pair of each item can be visited."""
+    if isinstance(log, MovedLog):
+        return can_visit_items(log, moments)
+    if not len(log.row):
         return False
+    if _counts_pairs(log, moments):
+        slots = min(len(moments.center), 64) * len(rows_of(moments.modes, apart=True).sides)
+        if (len(log.starts) - 1) * slots > _MOST_FACTORS:
+            return False
     size = np.diff(log.starts).astype(np.float64)
     if (size**2 / 4).max(initial=0.0) <= long_lists.LEAST_PAIRS:
         return True
     reach = float(moments.edges.max(initial=0.0))
     return most_close(log.starts, log.score, reach) <= long_lists.LEAST_PAIRS
+
+
+def _counts_pairs(log: Log, moments: Moments) -> bool:
+    """Whether what a pair counts depends on how many its query has."""
+    weights = log.weights if moments.table is not None else None
+    return moments.by_query or (weights is not None and weights.estimand != BY_PAIRS)
 
 
 def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSums]]:
@@ -108,14 +130,47 @@ def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSum
     spread : callable
         Yields what a task returns for each of some jobs, in their order.
     """
-    order = _order_items(log, any(mode.side.neighbours for mode in moments.modes))
-    jobs = block_bounds(order.starts, _ROWS_IN_A_JOB)
+    n_bins = moments.edges.shape[1]
+    if n_bins > 1 and _counts_pairs(log, moments):
+        # A pair counts otherwise at every threshold, so that each has a walk of its own.
+        index = np.zeros((len(moments.center), 1), dtype=np.int64)
+        each = (sweep_items(log, moments.at(index + k), spread) for k in range(n_bins))
+        return [
+            [join_thresholds(of_mode) for of_mode in zip(*of_group, strict=True)]
+            for of_group in zip(*each, strict=True)
+        ]
+    neighbours = any(mode.side.neighbours for mode in moments.modes)
+    weighting = Weighting(log.weights is not None, _counts_pairs(log, moments))
+    table = moments.table
+    layouts = [
+        Layout(
+            moments.modes,
+            word,
+            moments.edges[here],
+            moments.center[here],
+            weighting=weighting,
+            apart=table is not None,
+        )
+        for word, here in words_of(len(moments.center))
+    ]
+    order = None
+    if not isinstance(log, MovedLog):
+        # Of a mode whose sides reach further than ε the furthest bin does too.
+        reach = max((float(one.pair_bins.edges[-1]) for one in layouts), default=0.0)
+        order = _order_items(log, neighbours, _has_close(log, reach))
     found: list[list[ItemSums]] = []
-    for word, here in words_of(len(moments.center)):
-        layout = Layout(moments.modes, word, moments.edges[here], moments.center[here])
+    for (word, here), layout in zip(words_of(len(moments.center)), layouts, strict=True):
         groups = range(here.start, here.stop)
         whole = [whole_of(moments, g, layout.rows) for g in groups]
-        task = partial(_sweep_job, _pack_rows(log, word), log.sign, order, layout, _join(whole))
+        moved = None
+        if isinstance(log, MovedLog):
+            moved = (log.raised, first_partners(log, layout))
+            order = _order_items(log, neighbours, np.asarray((moved[1] >= 0).any(axis=1)))
+        assert order is not None
+        jobs = block_bounds(order.starts, _ROWS_IN_A_JOB)
+        rows = (_pack_rows(log, word), _factors(log, layout, spread), log.sign)
+        of_sides = None if table is None else (log.tie, table.of_groups(np.array(groups)))
+        task = partial(_sweep_job, *rows, order, moved, of_sides, layout, _join(whole))
         total = np.zeros(sum(int(np.prod(shape)) for shape in _shapes(layout)))
         for part in spread(task, jobs, "summing over items"):
             total = total + part
@@ -123,17 +178,33 @@ def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSum
     return found
 
 
-def _order_items(log: Log, neighbours: bool) -> ItemOrder:
-    """Sort the rows of a log by item."""
+def _has_close(log: Log, reach: float) -> Flags:
+    """Return which rows have another of their query within a distance: the next is the nearest."""
+    with np.errstate(over="ignore"):
+        close = np.diff(log.score) <= reach
+    inner = log.starts[1:-1]
+    close[inner[(inner > 0) & (inner < len(log.score))] - 1] = False
+    some = np.zeros(len(log.score), dtype=np.bool_)
+    some[1:] = close
+    some[:-1] |= close
+    return some
+
+
+def _order_items(log: Log, neighbours: bool, some: Flags) -> ItemOrder:
+    """Sort some rows of a log by item."""
     below = above = np.empty(0, dtype=np.int64)
     if neighbours:
         below, above = log.below, np.full(len(log.item), -1, dtype=np.int64)
         upper = np.flatnonzero(below >= 0)
         above[below[upper]] = upper
+    cluster, n_clusters = log.cluster, int(log.cluster.max(initial=-1)) + 1
+    rows = np.flatnonzero(some)
+    cluster = cluster[rows]
+    rows = rows[stable_order(cluster)]
+    ends = np.cumsum(np.bincount(cluster, minlength=n_clusters))
     return ItemOrder(
-        stable_order(log.cluster),
-        np.concatenate([[0], np.cumsum(np.bincount(log.cluster))]).astype(np.int64),
-        log.starts,
+        rows,
+        np.concatenate([[0], ends]).astype(np.int64),
         np.repeat(np.arange(len(log.units) - 1), np.diff(log.units)),
         below,
         above,
@@ -183,20 +254,63 @@ def _shapes(layout: Layout) -> list[tuple[int, ...]]:
     ]
 
 
+def _factors(log: Log, layout: Layout, spread: Spread) -> Floats | None:
+    """Return what a pair of each query counts, by slot where it depends on the query's pairs."""
+    weights = log.weights
+    if weights is None:
+        return None
+    if not layout.weighting.by_query:
+        return weights.weight[:, None]
+    bins, rows = layout.pair_bins, layout.rows
+    pairs = np.zeros((len(log.starts) - 1, len(rows.sides), layout.n_groups))
+    of_log = (log.units, log.starts, log.score, log.masks[layout.word], log.below)
+    where = (bins.edges, bins.local, bins.row, bins.band, bins.n)
+
+    def count(block: tuple[int, int]) -> None:
+        count_pairs_of_queries(*of_log, *where, *block, pairs.reshape(len(pairs), -1))
+
+    for _ in spread(count, log.blocks, "counting pairs of queries"):
+        pass
+    if rows.twin:
+        # The pairs of both sides, a tie once.
+        below, above, tied = rows.twin
+        pairs[:, list(rows.twin)] = (pairs[:, below] + pairs[:, above] - pairs[:, tied])[:, None]
+    by_query = Weights(weights.weight[:, None], weights.estimand)
+    return by_query.of_pairs(pairs.reshape(len(pairs), -1))
+
+
 def _sweep_job(
     packed: Floats,
+    factor: Floats | None,
     sign: bool,
     order: ItemOrder,
+    moved: tuple[Floats, Bins] | None,
+    of_sides: tuple[Ints, SideTable] | None,
     layout: Layout,
     whole: Wholes,
     job: tuple[int, int],
 ) -> Floats:
     sums, alone, between, weighed = found = [np.zeros(shape) for shape in _shapes(layout)]
     n_bins, bins = layout.n_bins, layout.pair_bins
+    raised, partner = (None, None) if moved is None else moved
+    tie, weight, offset = None, np.zeros((0, 0)), np.zeros((0, 0))
+    line, scale = np.zeros((0, 0, 0)), np.zeros(0)
+    if of_sides is not None:
+        tie, table = of_sides
+        weight, offset, line = (np.ascontiguousarray(part) for part in table[:3])
+        scale = np.ascontiguousarray(scales_of(layout.edges[:, -1]))
     sweep_items_of_job(
         packed,
         packed.view(np.uint64),
         *order,
+        raised,
+        partner,
+        factor,
+        tie,
+        weight,
+        offset,
+        line,
+        scale,
         sign,
         bins.edges,
         bins.local,
@@ -234,3 +348,60 @@ def _sums_of_groups(layout: Layout, total: Floats, wholes: Sequence[Whole]) -> l
         )
         for g, whole in enumerate(wholes)
     ]
+
+
+@kernel
+def count_pairs_of_queries(
+    units: Ints,
+    starts: Ints,
+    score: Floats,
+    mask: Masks,
+    below: Ints,
+    edges: Floats,
+    local: Bins,
+    row_of: Ints,
+    band: Ints,
+    n_taking: Ints,
+    first: int,
+    last: int,
+    pairs: Floats,
+) -> None:
+    """Count the pairs that each query of some units has in each slot, in all bins.
+
+    Parameters
+    ----------
+    units, starts, score, mask, below
+        See `Log`.
+    edges, local, row_of, band, n_taking
+        See `PairBins`.
+    pairs : float64 array (query, slot)
+        Added to.
+    """
+    n_groups, within = local.shape[2], groups_within(local)
+    # Pairs of all rows, then those of neighbours.
+    for near in range(2):
+        if n_taking[near].sum() == 0:
+            continue
+        for q in range(units[first], units[last]):
+            for one in range(starts[q], starts[q + 1]):
+                other, edge = one + 1, 0
+                if near:
+                    other = below[one]
+                while starts[q] <= other < starts[q + 1]:
+                    distance = abs(score[other] - score[one])
+                    if distance > edges[-1]:
+                        break
+                    while distance > edges[edge]:
+                        edge += 1
+                    for side in range(2):
+                        some = mask[one] & ~mask[other] if side == 0 else mask[other] & ~mask[one]
+                        up = (score[one] < score[other]) == (side == 0)
+                        seen = TIE if distance == 0 else (UP if up else DOWN)
+                        for k in range(n_taking[near, seen]):
+                            bits = some & within[band[near, seen, k], edge]
+                            while bits:
+                                pairs[q, row_of[near, seen, k] * n_groups + lowest(bits)] += 1.0
+                                bits &= bits - ONE
+                    if near:
+                        break
+                    other += 1

@@ -1,7 +1,7 @@
 """Sums over items and over dyads of items, across queries: what item and union variance need.
 
-An item's pairs lie all over a log, and in other logs too, so its sums cannot be closed when a query
-ends. There is one way to sum for all: the pairs of a group are seen from items and from dyads
+An item's pairs are spread over a log, and over other logs too, so its sums cannot be closed when a
+query ends. There is one way to sum for all: the pairs of a group are seen from items and from dyads
 (`entries`); what one key has is brought together, and squared. Where a log is in memory that is a
 sort. Where it is in parts, each part sends its `Rows`, which name items as they are called
 everywhere, to the bucket of their key. Where audits are pooled, rows come from their files.
@@ -202,10 +202,10 @@ def rows_of_group(log: Log, group: int, moments: Moments, row: int) -> list[tupl
     ----------
     log : Log
     group : int
-        Where the group stands in the masks of the log.
+        The index of the group in the masks of the log.
     moments : Moments
     row : int
-        Where it stands in the moments.
+        Its index in the moments.
     """
     here = group_log(log, group, moments, row)
     rows = rows_of(moments.modes, apart=moments.by_query)
@@ -467,7 +467,7 @@ def _split(
         if moments.table is not None:
             listed += list_sided(here, moments.table.of_groups(np.array([k])))
         _close_units(listed, sum_rows.twin, closed.rows[k], closed.between[k])
-        dealt = []
+        split = []
         for items, dyads in listed:
             n_bins = len(here.edges)
             both = (
@@ -475,9 +475,9 @@ def _split(
                 _dyad_rows(dyads, here.n_items),
             )
             named = [found.rename(names) if len(names) else found for found in both]
-            dealt.append(list(zip(*(_deal(found, share, buckets) for found in named), strict=True)))
+            split.append(list(zip(*(_deal(found, share, buckets) for found in named), strict=True)))
         for bucket, to in enumerate(rows):
-            to.append([of_mode[bucket] for of_mode in dealt])
+            to.append([of_mode[bucket] for of_mode in split])
     # What a part closes is sent once.
     first = closed if share.number == 0 else None
     return [_Bucket(to, None if bucket else first) for bucket, to in enumerate(rows)]
@@ -512,7 +512,7 @@ def _count_pairs(group: GroupLog, modes: tuple[Mode, ...], *, apart: bool) -> li
 def _close_units(
     listed: list[tuple[Entries, Entries]], twin: Sequence[int], sums: Floats, between: Floats
 ) -> None:
-    """Book what items and dyads come to inside units, which lie in this part."""
+    """Book what items and dyads come to inside units, which are in this part."""
     here, together = np.zeros_like(sums), np.zeros_like(between)
     book_rows_of_entries(listed, twin, here, together)
     sums[..., UNIT_CC : UNIT_UU + 1] += here[..., UNIT_CC : UNIT_UU + 1]
@@ -526,10 +526,10 @@ def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
         mine = (key >> np.uint64(32)) % np.uint64(share.of) == share.number
         rows, key = rows.take(mine), key[mine]
     bucket = (key % np.uint64(buckets)).astype(np.uint16)
-    dealt = rows.take(np.argsort(bucket, kind="stable"))
+    ordered = rows.take(np.argsort(bucket, kind="stable"))
     ends = np.cumsum(np.bincount(bucket, minlength=buckets))
     return [
-        dealt.take(slice(end - size, end))
+        ordered.take(slice(end - size, end))
         for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)
     ]
 
@@ -548,7 +548,7 @@ def _merge(twin: Sequence[int], wholes: Sequence[Whole], buckets: list[_Bucket])
         ]
         weighing = () if kind else (wholes[group], weighed[group])
         _book_rows(joined, twin, sums[group, :, kind], between[group, kind], *weighing)
-    # Rows do not know their units; what lies inside units was closed where they are.
+    # Rows do not know their units; what is inside units was closed where they are.
     sums[..., UNIT_CC : UNIT_UU + 1] = 0.0
     between[..., UNIT_PRODUCTS] = 0.0
     total = _Sums(sums, between, weighed)

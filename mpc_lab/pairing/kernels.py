@@ -1,7 +1,7 @@
 """How kernels are compiled, and what all of them use: bits, sorts, and a flag that ends them.
 
 Kernels run without the GIL, are cached where a cache can be written, and are announced: compiling
-takes seconds and happens once on a machine, so a person who waits is told why.
+takes seconds and happens once on a machine, so a person who waits reads why.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import event
 
-from mpc_lab.vocabulary import Bytes, Floats, Ints
+from mpc_lab.vocabulary import Bins, Bytes, Floats, Ints, Masks
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -44,8 +45,17 @@ def inlined(function: Function) -> Function:
 
 
 def tight(function: Function) -> Function:
-    """Compile a loop of arithmetic that kernels call: a division by 0 is no error in it."""
+    """Compile a loop of arithmetic that kernels call: a division by 0 is not an error in it."""
     return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def inlined_late(function: Function) -> Function:
+    """Compile a `tight` helper into its one caller, where many arrays cost more to pass.
+
+    Unlike `inlined`, after types are known, so that the caller takes no longer to analyse.
+    """
+    late = numba.njit(nogil=True, error_model="numpy", forceinline=True)
+    return cast(Function, late(function))
 
 
 class _Announcement(event.Listener):
@@ -66,7 +76,7 @@ class _Announcement(event.Listener):
 
 
 @contextmanager
-def announced_compilation(wanted: bool = True) -> Iterator[None]:
+def announce_compilation(wanted: bool = True) -> Iterator[None]:
     """Tell the user on stderr if a kernel has to be compiled inside this block."""
     if not wanted:
         yield
@@ -101,6 +111,28 @@ def contrast(difference: float, sign: bool) -> float:
     return 1.0 if difference > 0 else (-1.0 if difference < 0 else 0.0)
 
 
+@inlined
+def groups_within(local: Bins) -> Masks:
+    """Return the groups whose bins a distance up to an edge falls in, as (band, edge)."""
+    found = np.zeros((local.shape[0], local.shape[1]), dtype=np.uint64)
+    for band in range(local.shape[0]):
+        for edge in range(local.shape[1]):
+            for g in range(local.shape[2]):
+                if local[band, edge, g] >= 0:
+                    found[band, edge] |= ONE << np.uint64(g)
+    return found
+
+
+@tight
+def longer(values: Bins) -> Bins:
+    """Return the same values with twice the room."""
+    more = np.empty(2 * len(values), dtype=np.int32)
+    # Not as one slice: to compile what is said of shapes that differ takes seconds.
+    for k in range(len(values)):
+        more[k] = values[k]
+    return more
+
+
 # ---- sorts
 
 _RUN = 12
@@ -112,7 +144,7 @@ def sort_order(key: Floats, order: Ints, spare: Ints) -> None:
     """Write to the start of `order` the order that sorts `key`; equal ones stay as they are.
 
     Not ``np.sort`` or ``np.argsort``: numba tells their inner functions apart by a counter that
-    starts anew in every process, so that kernels cached by different processes, ours or another
+    starts over in every process, so that kernels cached by different processes, ours or another
     package's, can call each other's, and the process dies. What is inlined has no name to be
     mistaken.
 
@@ -200,7 +232,37 @@ def stopped_by(flag: Stop) -> Iterator[None]:
         _here.flag = before
 
 
-def waited_for(future: Future[Result]) -> Result:
+@lru_cache(maxsize=1)
+def can_start_threads() -> bool:
+    """Whether a thread can be started; in a browser's Python there is but the one."""
+    thread = threading.Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
+
+
+class _Here(Executor):
+    """An executor that does each job at once, in the thread that hands it in."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do a job and return its result as a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def start_pool(threads: int) -> Executor:
+    """Return threads to hand jobs to; where none can be started, this one does them."""
+    return ThreadPoolExecutor(threads) if can_start_threads() else _Here()
+
+
+def wait_for(future: Future[Result]) -> Result:
     """Return the result of a future, and see Ctrl-C while waiting for it.
 
     In short waits: a signal that comes just before a wait begins is seen only when it ends.
@@ -210,7 +272,7 @@ def waited_for(future: Future[Result]) -> Result:
     return future.result()
 
 
-def waited_out(future: Future[Any]) -> None:
+def wait_out(future: Future[Any]) -> None:
     """Wait for the end of a future, however often Ctrl-C is pressed meanwhile."""
     pressed: KeyboardInterrupt | None = None
     while True:
@@ -223,12 +285,12 @@ def waited_out(future: Future[Any]) -> None:
         raise pressed
 
 
-def finished(work: Callable[[], object]) -> None:
+def finish(work: Callable[[], object]) -> None:
     """Do what tidies up to its end, in another thread, which Ctrl-C does not reach."""
-    pool = ThreadPoolExecutor(1)
+    pool = start_pool(1)
     future = pool.submit(work)
     pool.shutdown(wait=False)
-    waited_out(future)
+    wait_out(future)
     future.result()
 
 
@@ -247,9 +309,9 @@ def interruptible(rows: int, work: Callable[..., Result], *arguments: Any) -> Re
         with stopped_by(stop):
             return work(*arguments)
 
-    pool = ThreadPoolExecutor(1)
+    pool = start_pool(1)
     try:
-        return waited_for(pool.submit(with_flag))
+        return wait_for(pool.submit(with_flag))
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)

@@ -134,3 +134,54 @@ def weigh_sides_held(
             found[b] += changed * changed
         else:
             found[b] = np.nan
+
+
+@tight
+def weigh_sides_of(
+    held: Floats,
+    rows: tuple[Index, Index, Index],
+    g: Index,
+    pairs: Floats,
+    weight: Floats,
+    mean: Floats,
+    found: Floats,
+) -> None:
+    """Add what an item of two sides does from its first pair on."""
+    cb, ub, ca, ua = 0.0, 0.0, 0.0, 0.0
+    at = len(found) - len(pairs) + g
+    for b in range(held.shape[1]):
+        ties, of_ties = 0.5 * held[rows[2], b, 0], 0.5 * held[rows[2], b, 1]
+        cb += held[rows[0], b, 0] - ties
+        ub += held[rows[0], b, 1] - of_ties
+        ca += held[rows[1], b, 0] - ties
+        ua += held[rows[1], b, 1] - of_ties
+        if cb == 0.0 and ca == 0.0:
+            continue
+        wb, wa = weight[BELOW, g, b], weight[ABOVE, g, b]
+        rb, ra = wb - cb, wa - ca
+        if rb > NOTHING_LEFT * wb and ra > NOTHING_LEFT * wa:
+            xb, xa = ub - mean[BELOW, g, b] * cb, ua - mean[ABOVE, g, b] * ca
+            changed = 0.5 * pairs[g, b] * (xb / rb + xa / ra)
+            found[at, b] += changed * changed
+        else:
+            found[at, b] = np.nan
+
+
+@inlined
+def weigh_from(
+    slot: Index,
+    first: Index,
+    last: Index,
+    c: float,
+    u: float,
+    weight: Floats,
+    mean: Floats,
+    found: Floats,
+) -> None:
+    """Add what an item with c pairs and the sum u does in bins in which it has no more pairs."""
+    for b in range(first, last):
+        if weight[slot, b] > 0:
+            rest = weight[slot, b] - c
+            enough = rest > NOTHING_LEFT * weight[slot, b]
+            changed = (u - mean[slot, b] * c) * (weight[slot, b] / rest) if enough else np.nan
+            found[slot, b] += changed * changed

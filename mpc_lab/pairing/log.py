@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import interruptible, kernel, sort_order
+from mpc_lab.pairing.kernels import interruptible, kernel, sort_order, stable_order
 from mpc_lab.pairing.terms import ESTIMANDS, PAIRS, PERCENTILE, QUERY_SD, SIGN, Terms
 from mpc_lab.pairing.weighting import ListedWeights, Weights
 from mpc_lab.vocabulary import PRODUCER, Flags, Floats, Ints, Masks
@@ -45,17 +45,19 @@ class Log:
     below : int64 array
         The row just below this one in the ranked list, or -1.
     row : int64 array
-        The row of the ranking that stands here.
+        The row of the ranking at this place.
     tie : int64 array
         Ascends among rows of one query and score.
     origin : int
-        How many queries stand before these where the log is a part of a larger one.
+        How many queries precede these where the log is a part of a larger one.
     sign : bool
         Whether a pair counts by the sign of its difference in outcomes.
     weight : float64 array (query,)
         How much each query counts; empty where each counts 1.
     estimand : str
         What a pair of a query counts, see `mpc_lab.pairing.terms.Terms`.
+    extra : float64 array (row of the ranking, column)
+        Further numbers that a question reads, by `row`; empty for most.
     """
 
     units: Ints
@@ -72,6 +74,7 @@ class Log:
     owner: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     weight: Floats = field(default_factory=lambda: np.empty(0))
     estimand: str = PAIRS
+    extra: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def cluster(self) -> Ints:
@@ -140,16 +143,15 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
     masks = ranking.masks if masks is None else masks
     logged = score is None
     values = ranking.score if score is None else score
-    tie_break = (
-        np.arange(ranking.n_rows - 1, -1, -1)
-        if ranking.position is None
-        else np.argsort(-ranking.position, kind="stable")
-    )
+    # Of tied rows the lower one comes first: the one shown lower, or later in the input.
+    if ranking.position is None:
+        visit = np.arange(ranking.n_rows - 1, -1, -1, dtype=np.int64)
+    else:
+        visit = stable_order(ranking.position.max(initial=0) - ranking.position)
     code, units = _query_order(ranking)
     starts = np.zeros(ranking.n_queries + 1, dtype=np.int64)
     np.cumsum(np.bincount(code, minlength=ranking.n_queries), out=starts[1:])
     row = np.empty(ranking.n_rows, dtype=np.int64)
-    visit = tie_break.astype(np.int64)
     interruptible(ranking.n_rows, _place, code, values, visit, starts, row)
     item = np.empty(0, dtype=np.int64) if ranking.item_code is None else ranking.item_code[row]
     producer = ranking.producer_code if ranking.owner == PRODUCER else None
@@ -163,7 +165,7 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
         starts=starts,
         score=values[row],
         outcome=ranking.outcome[row],
-        masks=np.take(masks, row, axis=1),  # indexed, rows of several words would lie scattered
+        masks=np.take(masks, row, axis=1),  # indexed, rows of several words would be scattered
         item=item,
         below=below,
         row=row,
@@ -377,7 +379,8 @@ def below_by_score(starts: Ints) -> Ints:
 def below_by_position(starts: Ints, position: Ints) -> Ints:
     """Neighbours are rows whose positions differ by exactly 1: a hole in the log separates."""
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    order = np.lexsort((position, query))
+    order = stable_order(position)
+    order = order[stable_order(query[order])]
     upper, lower = order[:-1], order[1:]
     touching = (query[upper] == query[lower]) & (position[lower] - position[upper] == 1)
     below = np.full(len(position), -1, dtype=np.int64)
@@ -530,10 +533,10 @@ class PlainWalk:
 
     def total(self, task: Task[Result], label: str, start: Result) -> Result:
         """Add what the task returns for each block."""
-        return added(self(task), start)
+        return add_up(self(task), start)
 
 
-def added(parts: Iterator[Result], start: Result) -> Result:
+def add_up(parts: Iterator[Result], start: Result) -> Result:
     """Add numbers or arrays in their order; `start` stays as it is."""
     total = start
     for part in parts:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from mpc_lab.pairing import long_lists
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.kernels import ONE, kernel, lowest
 from mpc_lab.pairing.log import Log
@@ -16,23 +17,19 @@ from mpc_lab.pairing.modes import Layout
 from mpc_lab.pairing.moments import (
     Moments,
     Quadratic,
-    Scaling,
-    SideTable,
     Together,
     UnitWeights,
     join_groups,
 )
 from mpc_lab.pairing.moved import MovedLog, can_visit
-from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
 from mpc_lab.pairing.second_sweep import add_weights, weigh_units
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
-from mpc_lab.pairing.sided import unit_sides
 from mpc_lab.pairing.sweep import gather
 from mpc_lab.pairing.terms import PAIRS, Quantile, Smallest, ranks
 from mpc_lab.pairing.walk import EngineWalk, Logs, Source, Walk
 from mpc_lab.pairing.weighting import Weighting
-from mpc_lab.scoring import Rule
-from mpc_lab.vocabulary import ITEM, Floats, Ints, Masks, Mode
+from mpc_lab.scoring import Baseline, Rule
+from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints, Masks, Mode
 
 # Within so many standard deviations squares lose nothing that matters, and sums of whole numbers
 # stay exact without a center.
@@ -40,6 +37,8 @@ _STANDARD_DEVIATIONS = 16.0
 _COUNT, _MEAN, _SQUARES = range(3)
 # No distance is as small: a group without a threshold has no pair in any mode.
 NO_THRESHOLD = -1.0
+# These refute almost every pair of groups that one could be the complement of the other.
+_FIRST_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,18 @@ def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
     def sum_all(groups: Ints, walk: EngineWalk) -> Moments:
         return add_item_sums(walk, moments.of_groups(groups), owner)
 
-    return join_groups(list(source.each_walk(rule, sum_all, "summing over items")))
+    def takes(groups: Ints, log: MovedLog) -> bool:
+        return can_visit_items(log, moments)
+
+    return join_groups(list(source.each_walk(rule, sum_all, "summing over items", takes)))
+
+
+def can_visit_items(log: MovedLog, moments: Moments) -> bool:
+    """Whether the pairs of each item can be visited, and are all that sums over items need."""
+    longest = float(np.diff(log.starts).max(initial=0))
+    plain = not any(mode.two_sided or mode.side.neighbours for mode in moments.modes)
+    visited = longest**2 / 4 <= long_lists.LEAST_PAIRS
+    return plain and visited and log.weights is None and len(log.row) > 0
 
 
 def weigh_headline(source: Source, rule: Rule, own: Moments) -> tuple[Moments, UnitWeights]:
@@ -257,9 +267,9 @@ def insert_thresholds(epsilon: Floats, grid: Floats) -> tuple[Floats, Ints, Ints
     -------
     edges : float64 array (group, threshold)
     in_grid : int64 array (group, epsilon)
-        Where the points of the grid stand among the edges.
+        The indices of the points of the grid among the edges.
     own : int64 array (group, 1)
-        Where the group's own threshold stands.
+        The index of the group's own threshold.
     """
     chosen = np.where(np.isnan(epsilon), NO_THRESHOLD, epsilon)
     edges = np.sort(np.column_stack([np.tile(grid, (len(chosen), 1)), chosen]), axis=1)
@@ -341,7 +351,7 @@ def centers(walk: Walk, word: int, n_groups: int) -> Floats:
     """
     total = np.zeros((n_groups + 1, 3))
     for part in walk(partial(_spread_of_block, word, n_groups), "reading outcomes"):
-        total = _merged(total, part)
+        total = _merge(total, part)
     inside, everything = total[:-1], total[-1]
     with np.errstate(all="ignore"):
         outside = _rest(everything, inside)
@@ -364,7 +374,7 @@ def _spread_of_block(word: int, n_groups: int, log: Log, first: int, last: int) 
     return np.column_stack([sums[:, 0], mean + off, np.maximum(sums[:, 2] - count * mean**2, 0.0)])
 
 
-def _merged(one: Floats, other: Floats) -> Floats:
+def _merge(one: Floats, other: Floats) -> Floats:
     """Add two parts, each with count, mean and squares about the mean."""
     count = np.maximum(one[:, _COUNT] + other[:, _COUNT], 1.0)
     share = other[:, _COUNT] / count
@@ -403,160 +413,40 @@ def _outcome_sums(
         sums[-1, 2] += y * y
 
 
-# ---- the sums of every unit in every headline cell: how cells move together
-
-_UNITS_AT_ONCE = 1 << 16
+# ---- groups that are everything outside another one, on every row
 
 
-class UnitSums(NamedTuple):
-    """The units with a pair in one cell, ascending, their pairs and their sums of differences."""
-
-    unit: Ints
-    pairs: Floats
-    sums: Floats
-
-
-def covariances(
-    source: Source,
-    rules: Sequence[Rule],
-    modes: Sequence[Mode],
-    epsilon: Floats,
-    own: Sequence[Moments],
-) -> list[Floats]:
-    """Return how the estimates of each mode vary together over units.
-
-    Cells are counted rule after rule, and in each the groups in their order.
+def find_complements(source: Source) -> list[tuple[int, int]]:
+    """Return the pairs of groups, by number, of which every row is in exactly one.
 
     Parameters
     ----------
     source : Source
-    rules : sequence of Rule
-    modes : sequence of Mode
-        All modes that `own` is about, in its order.
-    epsilon : float64 array (rule, group)
-        The threshold of each cell; a cell without one has no pair.
-    own : sequence of Moments
-        For each rule, at these thresholds.
+        Without `against`: members of two groups are then compared with each other.
     """
-    found = []
-    for m, mode in enumerate(modes):
-        pairs = np.concatenate([part.pairs[m, :, 0] for part in own]).astype(np.float64)
-        weight = np.concatenate([part.total_weight[m, :, 0] for part in own])
-        centred = np.concatenate([part.by["naive"].cu[m, :, 0] for part in own])
-        center = np.concatenate([part.center for part in own])
-        count = np.where(pairs > 0, weight, 1.0)
-        mean = np.nan_to_num(center + centred / np.maximum(pairs, 1.0))
-        scaling = _scalings(own) if mode.two_sided else None
-        tables = [_of_differences(part) for part in own] if mode.two_sided else []
-        task = partial(_products, mode, epsilon, mean, scaling, tables)
-        start = np.zeros((len(count), len(count)))
-        products = source.together(rules, task, "correlating groups", start)
-        found.append(products / np.outer(count, count))
-    return found
+    n_groups = len(source.groups)
+    if n_groups < 2:
+        return []
+    start = np.zeros((n_groups, n_groups), dtype=np.int64)
+    refuted = source.together((Baseline(),), count_refuted, "complements", start)
+    return [(int(a), int(b)) for a, b in np.argwhere(np.triu(refuted == 0, k=1))]
 
 
-def _of_differences(own: Moments) -> SideTable | None:
-    """Return the table of moments for differences that are not centred."""
-    if own.table is None:
-        return None
-    line = own.table.line.copy()
-    line[..., -1] += own.center
-    return own.table._replace(offset=own.table.offset + own.center, line=line)
+def count_refuted(logs: Logs) -> Ints:
+    """Mark the pairs of groups that share a row or leave one out; a task for `Source.together`."""
+    return next(_refuted(log, len(groups)) for _, groups, log in logs)
 
 
-def _scalings(own: Sequence[Moments]) -> list[list[Scaling]]:
-    """Return what joins the two sides of each cell, by rule and group; 0 where a side is empty."""
-    found = []
-    for part in own:
-        assert part.sides is not None
-        assert part.two_sided is not None
-        scaling = part.sides.scaled(part.pairs[part.two_sided].astype(np.float64))
-        alpha, eta = (np.nan_to_num(values[..., 0]) for values in scaling)
-        found.append([Scaling(alpha[:, g], eta[:, g]) for g in range(alpha.shape[1])])
-    return found
+def _refuted(log: Log, n_groups: int) -> Ints:
+    """Return 1 for each pair of groups that some row refutes: array (group, group)."""
+    inside = np.stack([_members(log, g, _FIRST_ROWS) for g in range(n_groups)]).astype(np.float64)
+    refuted = (inside @ inside.T + (1 - inside) @ (1 - inside).T > 0).astype(np.int64)
+    for a, b in np.argwhere(np.triu(refuted == 0, k=1)):
+        if (_members(log, a) == _members(log, b)).any():
+            refuted[a, b] = refuted[b, a] = 1
+    return refuted
 
 
-def unit_sums(
-    logs: Logs,
-    mode: Mode,
-    epsilon: Floats,
-    scaling: list[list[Scaling]] | None = None,
-    tables: Sequence[SideTable | None] = (),
-) -> list[UnitSums]:
-    """Return the sums of each cell, rule after rule and in each the groups in their order.
-
-    Parameters
-    ----------
-    logs : iterator of (rule, groups, log)
-    mode : Mode
-    epsilon : float64 array (rule, group)
-        The threshold of each cell; a cell without one has no pair.
-    scaling : list of Scaling, by rule and group, optional
-        What joins the sides of a mode of two.
-    tables : sequence of SideTable, by rule, optional
-        What its pairs add where they are compared inside cells of places.
-    """
-    found = []
-    for rule, groups, log in logs:
-        table = tables[rule] if len(tables) else None
-        for k, group in enumerate(groups):
-            own = None if scaling is None else scaling[rule][group]
-            place = None if table is None else table.of_groups(np.array([group]))
-            found.append(_of_cell(log, k, mode, float(epsilon[rule, group]), own, place))
-    return found
-
-
-def _products(
-    mode: Mode,
-    epsilon: Floats,
-    mean: Floats,
-    scaling: list[list[Scaling]] | None,
-    tables: Sequence[SideTable | None],
-    logs: Logs,
-) -> Floats:
-    """Return ΣUU′ over units, U centred at the mean of its cell."""
-    cells = unit_sums(logs, mode, epsilon, scaling, tables)
-    n_units = 1 + max((int(cell.unit[-1]) for cell in cells if len(cell.unit)), default=-1)
-    total = np.zeros((len(cells), len(cells)))
-    for pairs, sums in dense_blocks(cells, n_units):
-        residual = sums - pairs * mean
-        total += residual.T @ residual
-    return total
-
-
-def _of_cell(
-    log: Log,
-    group: int,
-    mode: Mode,
-    epsilon: float,
-    scaling: Scaling | None,
-    table: SideTable | None,
-) -> UnitSums:
-    mine = (log.masks[group // 64] >> np.uint64(group % 64)) & ONE
-    epsilon = epsilon if epsilon >= 0 else NO_THRESHOLD
-    if scaling is None:
-        pairs, sums = sums_by_unit(log, mine != 0, mode.side, epsilon)
-    else:
-        if table is None:
-            sides = sums_by_side(log, mine != 0, mode, epsilon)
-        else:
-            alone = replace(log, masks=mine[None])
-            one = (np.array([epsilon]), np.zeros(1), table)
-            units, _ = unit_sides(alone, 0, *one, 0, len(log.units) - 1)
-            sides = [(units[:, 0, side, 0], units[:, 0, side, 1]) for side in range(2)]
-        pairs = sum(a * c for a, (c, _) in zip(scaling.alpha, sides, strict=True))
-        sums = sum(a * (u - e * c) for a, e, (c, u) in zip(*scaling, sides, strict=True))
-    some = np.flatnonzero(pairs)
-    return UnitSums(some, pairs[some], sums[some])
-
-
-def dense_blocks(cells: list[UnitSums], n_units: int) -> Iterator[tuple[Floats, Floats]]:
-    """Yield tables (unit, cell) of pairs and of sums, for a run of units at a time."""
-    for start in range(0, n_units, _UNITS_AT_ONCE):
-        size = min(_UNITS_AT_ONCE, n_units - start)
-        pairs, sums = np.zeros((size, len(cells))), np.zeros((size, len(cells)))
-        for k, cell in enumerate(cells):
-            first, last = np.searchsorted(cell.unit, [start, start + size])
-            here = cell.unit[first:last] - start
-            pairs[here, k], sums[here, k] = cell.pairs[first:last], cell.sums[first:last]
-        yield pairs, sums
+def _members(log: Log, group: int, n_rows: int | None = None) -> Flags:
+    words = log.masks[group // 64][:n_rows]
+    return np.asarray((words >> np.uint64(group % 64)) & np.uint64(1) != 0)

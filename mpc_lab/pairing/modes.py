@@ -153,6 +153,8 @@ class Layout:
         Whether the two sides of a mode go by places, and are compared inside cells of these.
     weighting : Weighting
         Whether pairs count alike.
+    apart : bool
+        Whether a mode of two sides has rows of sums of its own, because its pairs go by a table.
     """
 
     modes: tuple[Mode, ...]
@@ -161,11 +163,12 @@ class Layout:
     center: Floats
     by_place: bool = False
     weighting: Weighting = ALIKE
+    apart: bool = False
 
     @cached_property
     def rows(self) -> SumRows:
         """The rows of the sums."""
-        return rows_of(self.modes, apart=self.weighting.by_query)
+        return rows_of(self.modes, apart=self.apart or self.weighting.by_query)
 
     @property
     def sides(self) -> tuple[Side, ...]:

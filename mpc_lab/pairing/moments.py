@@ -56,7 +56,7 @@ class PairWeights:
     r"""Sums over pairs that do not count alike, as they add up; axes (mode, group, threshold).
 
     Pair p counts :math:`w_p`, its centred difference is :math:`x_p`. A mode of two sides has its
-    weights in `Sides`; its row here stands for none.
+    weights in `Sides`; its row here is not a mode.
 
     Attributes
     ----------
@@ -346,7 +346,7 @@ class Moments:
     """Sums over the pairs up to each threshold, with axes (mode, group, threshold).
 
     The sums over clusters of a mode of two sides are those of its clusters joined (`Scaling`), and
-    stand for no others: what adds up is in `sides`. Where pairs do not count alike, sums over
+    represent no others: what adds up is in `sides`. Where pairs do not count alike, sums over
     clusters are those of weights with a mean of 1, so that all rules for a mean over `pairs` pairs
     hold; what adds up is in `weights`.
 
@@ -447,7 +447,7 @@ class Moments:
 
     @property
     def two_sided(self) -> int | None:
-        """Where the mode of two sides stands, if there is one."""
+        """The index of the mode of two sides, if there is one."""
         return next((k for k, mode in enumerate(self.modes) if mode.two_sided), None)
 
     def with_estimates(self, delta: Floats) -> Moments:

@@ -21,10 +21,10 @@ from mpc_lab.pairing.bookings import (
     see_items,
     weigh_unit,
 )
-from mpc_lab.pairing.kernels import ONE, kernel, lowest
+from mpc_lab.pairing.kernels import ONE, inlined, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import ALL_PAIRS, DOWN, TIE, UP, Layout, PairBins
-from mpc_lab.vocabulary import Floats, Ints, Masks
+from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
 # As where a sweep chooses between pairs and windows: lists that are always visited, what a pair
 # costs in steps of a window, and what it costs more for each group it is booked for.
@@ -86,6 +86,48 @@ def can_visit(log: MovedLog, layout: Layout) -> bool:
     return bool(_most_steps(*rows, float(layout.pair_bins.edges[-1])) <= steps)
 
 
+def first_partners(log: MovedLog, layout: Layout) -> Bins:
+    """Return the first partner of each row as a member, and as another row; -1 without any.
+
+    As an array (row, 2). Those that follow it are partners too, up to the first that is too far
+    away, but for those that are in the same groups.
+    """
+    first = np.full((len(log.row), 2), -1, dtype=np.int32)
+    bins = layout.pair_bins
+    rows = (log.starts, log.raised, log.score, log.masks[layout.word])
+    _find_first(*rows, *reaches(bins.edges, bins.n[ALL_PAIRS]), first)
+    return first
+
+
+@kernel
+def _find_first(
+    starts: Ints,
+    member_score: Floats,
+    score: Floats,
+    mask: Masks,
+    reach_up: float,
+    reach_down: float,
+    first: Bins,
+) -> None:
+    for q in range(len(starts) - 1):
+        low, end = starts[q], starts[q + 1]
+        for member in range(starts[q], end):
+            own, of_member = mask[member], member_score[member]
+            if not own:
+                continue
+            while low < end and of_member - score[low] > reach_down:
+                low += 1
+            for other in range(low, end):
+                if score[other] - of_member > reach_up:
+                    break
+                if own & ~mask[other]:
+                    if first[member, 0] < 0:
+                        first[member, 0] = other
+                    # Members come in their order, so that the first to meet a row is its first.
+                    if first[other, 1] < 0:
+                        first[other, 1] = member
+
+
 @kernel
 def _most_steps(
     starts: Ints, member_score: Floats, score: Floats, mask: Masks, epsilon: float
@@ -121,6 +163,19 @@ def book_moved(layout: Layout, log: MovedLog, first: int, last: int, to: Booking
     _sweep(*rows, log.masks[layout.word], log.item, layout.pair_bins, first, last, to)
 
 
+@inlined
+def reaches(edges: Floats, n_taking: Ints) -> tuple[float, float]:
+    """Return how far above and below a member its partners are.
+
+    Where only one direction is wanted, the other is not walked beyond ties.
+    """
+    last = edges[-1]
+    return (
+        last if n_taking[UP] else min(last, 0.0),
+        last if n_taking[DOWN] else min(last, 0.0),
+    )
+
+
 @kernel
 def _sweep(
     units: Ints,
@@ -142,9 +197,7 @@ def _sweep(
     in_unit, touched, query_bin = scratch.unit, scratch.touched, scratch.query_bin
     edges, center, local, n_groups = bins.edges, bins.center, bins.local, len(bins.center)
     row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
-    # Where only one direction is wanted, the other is not walked beyond ties.
-    reach_up = edges[-1] if n[UP] else min(edges[-1], 0.0)
-    reach_down = edges[-1] if n[DOWN] else min(edges[-1], 0.0)
+    reach_up, reach_down = reaches(edges, n)
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
             low, end = starts[q], starts[q + 1]

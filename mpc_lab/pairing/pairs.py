@@ -88,8 +88,13 @@ def ranks(log: Log, ranking: Ranking, *, logged: bool) -> Ints:
     """Return the place of each row of the log in the ranked list of its query, 1 = top."""
     if logged and ranking.position is not None:
         return ranking.position[log.row]
+    return ranks_of(log)
+
+
+def ranks_of(log: Log) -> Ints:
+    """Return the place of each row of the log by its score, 1 = top."""
     ends = np.repeat(log.starts[1:], np.diff(log.starts))
-    return ends - np.arange(len(log.row), dtype=np.int64)
+    return np.asarray(ends - np.arange(len(log.row), dtype=np.int64))
 
 
 def pair_rows(
@@ -130,8 +135,8 @@ def pair_rows(
         count = int(count_and_sum(log, member, side, epsilon)[0][first:last].sum())
     if count > MOST_LISTED:
         raise MpcError(
-            f"{count:,} pairs have a distance of at most {epsilon:.4g}, and at most "
-            f"{MOST_LISTED:,} can be listed; ask for smaller distances."
+            f"There must be at most {MOST_LISTED:,} pairs to list; got {count:,} with a distance "
+            f"of at most {epsilon:.4g}. Ask for smaller distances."
         )
     i, j = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     interruptible(len(log.row), _list, starts, log.score, member, edges, i, j)
@@ -211,7 +216,7 @@ def count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[
 
 
 def unit_of_rows(log: Log, rows: Ints) -> Ints:
-    """Return the unit that each of some rows of the log lies in."""
+    """Return the unit that each of some rows of the log is in."""
     return np.asarray(np.searchsorted(log.starts[log.units], rows, side="right") - 1)
 
 
@@ -270,8 +275,8 @@ def check_listable(log: Log, epsilon: float) -> int:
     pairs = count_matched(log, epsilon)
     if pairs > MOST_LISTED:
         raise MpcError(
-            f"{pairs:,} pairs have a distance of at most {epsilon:.4g}, and at most "
-            f"{MOST_LISTED:,} can be listed; ask for smaller distances, or, where scores have few "
+            f"There must be at most {MOST_LISTED:,} pairs to list; got {pairs:,} with a distance "
+            f"of at most {epsilon:.4g}. Ask for smaller distances, or, where scores have few "
             "values, for the estimate at epsilon=0."
         )
     return pairs
@@ -317,8 +322,8 @@ def close_rows(log: Log, epsilon: float) -> tuple[Ints, Ints]:
     total = int(count.sum())
     if total > MOST_CLOSE:
         raise MpcError(
-            f"{total:,} pairs of rows have a distance of at most {epsilon:.4g}, and at most "
-            f"{MOST_CLOSE:,} can be listed; choose a smaller epsilon."
+            f"There must be at most {MOST_CLOSE:,} pairs of rows to list; got {total:,} with a "
+            f"distance of at most {epsilon:.4g}. Choose a smaller epsilon."
         )
     lower = np.repeat(np.arange(len(count)), count)
     first = np.cumsum(count) - count
@@ -426,7 +431,7 @@ def _shuffle(starts: Ints, uniform: Floats, member: Flags) -> None:
 
 
 # ---- at most so many pairs of a unit: the closest, chosen without a look at outcomes; a sequence
-# of bets needs a bound on what one query can add (`mpc_lab.inference.betting`)
+# of bets needs a bound on what one query can add (`mpc_lab.inference.sequence`)
 
 # What is added up over units with c pairs and a sum of differences D.
 CAPPED_SUMS = ("pairs", "sums", "cc", "cd", "dd")
@@ -525,7 +530,7 @@ def capped_totals(
             bit = np.uint64(1) << np.uint64(k % 64)
             member = np.asarray(log.masks[k // 64] & bit != 0)
             for m, mode in enumerate(modes):
-                if mode.two_sided:  # a mean of two means is no ratio of sums to bet on
+                if mode.two_sided:  # a mean of two means is not a ratio of sums to bet on
                     continue
                 limits = (float(epsilon[rule, group]), cap, seed)
                 c, d = capped_by_unit(log, member, mode.side, *limits)

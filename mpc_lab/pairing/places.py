@@ -1,7 +1,7 @@
 """Cells of the places that two items were shown at: where both sides of a tie can be compared.
 
 A place is a logged position, 1 = top. A cell is the place of the upper item and how many places
-lie between the two; a *part* is one side inside one cell, the cells below coming first.
+are between the two; a *part* is one side inside one cell, the cells below coming first.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def add_weights(moments: Moments, found: UnitWeights) -> Moments:
 def _goal(layout: Layout, moments: Moments) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Return weights and means of slots; pairs of a mode of two sides, weights and means of sides.
 
-    Rows of sums that are no mode of their own have no weight.
+    Rows of sums that are not a mode of their own have no weight.
     """
     n_rows, n_groups, n_bins = len(layout.sides), layout.n_groups, layout.n_bins
     weight, mean = np.zeros((2, n_rows, n_groups, n_bins))

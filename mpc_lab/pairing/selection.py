@@ -21,7 +21,7 @@ from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
 _COLLECTED_AT_MOST = 1 << 23
 _ROOM = 1 << 16  # distances of a block that are collected without counting them first
 _STANDARD_ERRORS = 4.0
-_BELOW_ZERO = -1.0  # every distance lies above it
+_BELOW_ZERO = -1.0  # every distance is above it
 # Pairs of rows that are drawn: a share of them, within bounds.
 _FEWEST, _MOST = 100_000, 1_000_000
 _SHARE = 1 / 1000
@@ -66,7 +66,7 @@ def kth_smallest_distances(walk: Walk, word: int, pairs: Ints, k: Ints) -> Float
 
 
 def _guess(walk: Walk, word: int, pairs: Ints, k: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return numbers that very likely bracket the K-th distances, and how many lie between."""
+    """Return numbers that very likely bracket the K-th distances, and how many are between."""
     distance, matched = draw_distances(walk, word)
     low, high = np.full(len(pairs), _BELOW_ZERO), np.full(len(pairs), np.inf)
     between = pairs.astype(np.float64)
@@ -138,20 +138,41 @@ def _collect(
 ) -> tuple[Ints, Floats, Ints]:
     """Return how many distances of each group are at most `low`, and those up to `high` by group.
 
-    These stand one group after the other; the last array says where each group's end.
+    One group follows the other; the last array says where each group's end.
+    """
+    which, distances, _, count = collect_pairs(word, mask, low, high, log, first, last)
+    ends = np.cumsum(np.bincount(which, minlength=len(low)))
+    return count[0], distances[np.argsort(which, kind="stable")], ends
+
+
+def collect_pairs(
+    word: int,
+    mask: np.uint64,
+    low: Floats,
+    high: Floats,
+    log: Log,
+    first: int,
+    last: int,
+    *,
+    by_query: bool = False,
+) -> tuple[Bytes, Floats, Ints, Ints]:
+    """Return the groups of the pairs in (low, high], their distances and their queries.
+
+    Then how many pairs of each group are at most `low`: array (query, group). Unless `by_query`,
+    no queries are named and all are counted as one.
     """
     rows = (log.units, log.starts, log.member_score, log.score, log.masks[word])
+    n_counted = int(log.units[last] - log.units[first]) if by_query else 1
     room = _ROOM
     while True:
-        count = np.zeros(len(low), dtype=np.int64)
+        count = np.zeros((n_counted, len(low)), dtype=np.int64)
         which, distances = np.empty(room, dtype=np.uint8), np.empty(room)
-        needed = count_and_collect(*rows, mask, low, high, first, last, count, which, distances)
+        queries = np.empty(room if by_query else 0, dtype=np.int64)
+        into = (count, which, distances, queries)
+        needed = count_and_collect(*rows, mask, low, high, first, last, *into)
         if needed <= room:
-            break
+            return which[:needed], distances[:needed], queries[:needed], count
         room = needed
-    which, distances = which[:needed], distances[:needed]
-    ends = np.cumsum(np.bincount(which, minlength=len(low)))
-    return count, distances[np.argsort(which, kind="stable")], ends
 
 
 def _count_all(word: int, n_groups: int, log: Log, first: int, last: int) -> Ints:
@@ -179,7 +200,7 @@ def draw_distances(walk: Walk, word: int) -> tuple[Floats, Masks]:
         The groups of which the pair is a ``matched`` pair.
     """
     total = walk.total(_weigh, "sizing up", 0.0)
-    # More of a larger log: what lies inside the guess has to be collected.
+    # More of a larger log: what is inside the guess has to be collected.
     drawn = min(max(_FEWEST, _SHARE * total), _MOST)
     share = drawn / total if total else 0.0
     parts = list(walk(partial(_draw, word, share), "drawing pairs"))
@@ -214,7 +235,7 @@ def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints
     # Blocks that drew alike would draw the same places of their lists again and again.
     rng = np.random.default_rng(log.origin + first_query)
     cumulated = np.cumsum(weight)
-    # Sorted, so that the rows of the drawn queries are read in the order they stand in.
+    # Sorted, so that the rows of the drawn queries are read in their own order.
     at = np.sort(rng.random(n)) * (cumulated[-1] if n else 0)
     query = first_query + np.minimum(np.searchsorted(cumulated, at, side="right"), len(weight) - 1)
     start, size = log.starts[query], log.starts[query + 1] - log.starts[query]
@@ -272,20 +293,24 @@ def count_and_collect(
     count: Ints,
     which: Bytes,
     distances: Floats,
+    queries: Ints,
 ) -> int:
-    """Add to `count` the ``matched`` pairs of each wanted group with a distance of at most `low`.
+    """Add to `count` the ``matched`` pairs of each query and wanted group up to `low`.
 
-    Distances in (low, high] are written to `distances`, their groups to `which`. Returned is how
-    many there are, whether they have room there or not.
+    Distances in (low, high] are written to `distances`, their groups to `which` and the places of
+    their queries in the block to `queries`. Where that has no place, `count` has one row for all
+    queries. Returned is how many distances there are, whether they have room there or not.
     """
-    seen = np.zeros(len(count), dtype=np.int64)
-    pointer = np.zeros(len(count), dtype=np.int64)
-    seen_at_pointer = np.zeros(len(count), dtype=np.int64)
+    n_groups, by_query = count.shape[1], len(queries) > 0
+    seen = np.zeros(n_groups, dtype=np.int64)
+    pointer = np.zeros(n_groups, dtype=np.int64)
+    seen_at_pointer = np.zeros(n_groups, dtype=np.int64)
     n = 0
     for q in range(units[first], units[last]):
         start, end = starts[q], starts[q + 1]
         if end - start < 2:
             continue
+        at = q - units[first] if by_query else 0
         seen[:] = 0
         pointer[:] = start
         above = start  # the first row tied with the member or above it
@@ -307,11 +332,13 @@ def count_and_collect(
                     s += np.int64((mask[p] >> np.uint64(g)) & ONE)
                     p += 1
                 pointer[g], seen_at_pointer[g] = p, s
-                count[g] += (p - above) - (s - seen[g])
+                count[at, g] += (p - above) - (s - seen[g])
                 while p < end and score[p] - own <= high[g]:
                     if not (mask[p] >> np.uint64(g)) & ONE:
                         if n < len(distances):
                             which[n], distances[n] = g, score[p] - own
+                            if by_query:
+                                queries[n] = at
                         n += 1
                     p += 1
     return n

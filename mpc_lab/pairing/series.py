@@ -36,7 +36,7 @@ class Squares(Protocol):
         ...
 
 
-def _recentred(powers: Floats, shift: float) -> list[Floats]:
+def _recentre(powers: Floats, shift: float) -> list[Floats]:
     """Return sums of powers with U + shift·c in place of U."""
     c3, c2u, cuu, c4, c3u, c2uu = powers
     return [
@@ -61,7 +61,7 @@ def _with_room(heavy: Floats, most: int) -> Floats:
     return np.pad(heavy, more)
 
 
-def _packed(heavy: Floats, kept: Flags) -> Floats:
+def _pack(heavy: Floats, kept: Flags) -> Floats:
     """Return the heavy units that are kept, first of all, without the room that none needs."""
     heavy = np.where(kept, heavy, 0.0)
     order = np.argsort(~kept, axis=0, kind="stable")
@@ -97,10 +97,10 @@ class SideSeries:
         """Return the same with room for so many heavy units."""
         return replace(self, heavy=_with_room(self.heavy, most))
 
-    def recentred(self, shift: float) -> SideSeries:
+    def recentre(self, shift: float) -> SideSeries:
         """Return sums of U + shift·c in place of U."""
         below, above = self.powers[:N_POWERS], self.powers[N_POWERS : 2 * N_POWERS]
-        powers = _recentred(below, shift) + _recentred(above, shift)
+        powers = _recentre(below, shift) + _recentre(above, shift)
         for k in range(2 * N_POWERS, N_SIDE_POWERS, 4):
             uu, uc, cu, cc = self.powers[k : k + 4]
             moved = uu + shift * (uc + cu) + shift**2 * cc
@@ -108,7 +108,7 @@ class SideSeries:
         cb, ub, ca, ua = self.heavy
         return SideSeries(np.stack(powers), np.stack([cb, ub + shift * cb, ca, ua + shift * ca]))
 
-    def lightened(self, weight: Floats) -> SideSeries:
+    def lighten(self, weight: Floats) -> SideSeries:
         """Return the same with units that are light, given the weight of sides, in the powers."""
         below, above = weight
         cb, ub, ca, ua = self.heavy
@@ -119,9 +119,9 @@ class SideSeries:
             power = cb**a * ca**b
             more += [power * ub * ua, power * ub * ca, power * cb * ua, power * cb * ca]
         powers = self.powers + np.stack([part.sum(axis=0) for part in more])
-        return SideSeries(powers, _packed(self.heavy, heavy))
+        return SideSeries(powers, _pack(self.heavy, heavy))
 
-    def corrected(self, squares: Floats, pairs: Floats, weight: Floats, mean: Floats) -> Floats:
+    def correct(self, squares: Floats, pairs: Floats, weight: Floats, mean: Floats) -> Floats:
         """Return Σ of the squared changes of the estimate where a unit is left out, times pairs².
 
         Parameters
@@ -185,24 +185,24 @@ class Series:
         """Return the same with room for so many heavy units."""
         return replace(self, heavy=_with_room(self.heavy, most))
 
-    def recentred(self, shift: float) -> Series:
+    def recentre(self, shift: float) -> Series:
         """Return sums of U + shift·c in place of U."""
         c, u = self.heavy
         return Series(
-            np.stack(_recentred(self.powers, shift)),
+            np.stack(_recentre(self.powers, shift)),
             np.stack([c, u + shift * c]),
-            self.sides and self.sides.recentred(shift),
+            self.sides and self.sides.recentre(shift),
         )
 
-    def lightened(self, weight: Floats) -> Series:
+    def lighten(self, weight: Floats) -> Series:
         """Return the same with units that are not heavy, given Σc of all, in the powers."""
         c, u = self.heavy
         heavy = c > HEAVY * weight
         few, of_few = np.where(heavy, 0.0, c), np.where(heavy, 0.0, u)
         more = [(few**a * of_few**b).sum(axis=0) for a, b in POWERS]
-        return replace(self, powers=self.powers + np.stack(more), heavy=_packed(self.heavy, heavy))
+        return replace(self, powers=self.powers + np.stack(more), heavy=_pack(self.heavy, heavy))
 
-    def corrected(self, sums: Squares, weight: Floats, delta: Floats) -> Floats:
+    def correct(self, sums: Squares, weight: Floats, delta: Floats) -> Floats:
         """Return Σ(S/(1 − s))², S = U − δc and s = c/Σc, given the plain sums; NaN: s is 1."""
         whole = np.where(weight > 0, weight, np.nan)
         first, second = _of_squares(self.powers, delta)

@@ -146,7 +146,7 @@ def _sum_block(
     sums = np.zeros((2 * n_cells, len(epsilon), N_PART_SUMS))
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
-    how = (epsilon, _scales(epsilon), center, by_place, n_cells)
+    how = (epsilon, scales_of(epsilon), center, by_place, n_cells)
     factor = weigh_queries(log, word, epsilon, first, last)
     _sum_parts(*rows, *how, factor, first, last, sums, distances)
     from_, to = int(log.units[first]), int(log.units[last])
@@ -157,7 +157,7 @@ def _sum_block(
     return sums, distances, named, count_left_out(log, word, epsilon, from_ + long), to - from_
 
 
-def _scales(epsilon: Floats) -> Floats:
+def scales_of(epsilon: Floats) -> Floats:
     """Return powers of 2 near the thresholds, so that squares of distances over these exist."""
     known = np.where(np.isfinite(epsilon) & (epsilon > 0), epsilon, 1.0)
     return np.asarray(np.ldexp(1.0, np.frexp(known)[1] - 1), dtype=np.float64)
@@ -291,7 +291,7 @@ def unit_sides(
         log.tie,
         log.sign,
         epsilon,
-        _scales(epsilon),
+        scales_of(epsilon),
         center,
         table.weight,
         table.offset,
@@ -345,14 +345,16 @@ def list_sided(
     columns = (np.ascontiguousarray(values[:, 0]) for values in table[:3])
     n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach[0])
     epsilon = group.edges[-1:]
-    how = (float(epsilon[0]), float(_scales(epsilon)[0]), group.center, group.bit)
+    how = (float(epsilon[0]), float(scales_of(epsilon)[0]), group.center, group.bit)
     alone = replace(group.log, masks=group.member[None].astype(np.uint64))
     factor = weigh_queries(alone, 0, epsilon, 0, len(alone.units) - 1)
     more = (*columns, reach, table.by_place, n_cells, group.n_items, share, shares)
     rows = (*group.rows[:5], group.log.tie, group.log.cluster, group.log.sign)
+    # Few rows have a close neighbour: the others need not be walked for every group.
+    close = np.flatnonzero(np.diff(group.log.score) <= how[0])
 
     def write(items: Room, dyads: Room) -> None:
-        arguments: tuple[Any, ...] = (*rows, *how, *more, factor, items, dyads)
+        arguments: tuple[Any, ...] = (*rows, close, *how, *more, factor, items, dyads)
         _list_sides(*arguments)
 
     counted = make_room([0, 0]), make_room([0, 0])
@@ -375,7 +377,7 @@ def list_sided(
 
 
 @inlined
-def _part(
+def part_of_pair(
     in_lower: bool, place: int, other: int, distance: float, by_place: bool, n_cells: int
 ) -> int:
     """Return the part of a pair; of a tied one without places the one below.
@@ -453,7 +455,7 @@ def _sum_parts(
                     in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
                     x = (d if in_lower else -d) - center[g]
                     i, j = (lower, upper) if in_lower else (upper, lower)
-                    part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                    part = part_of_pair(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
                     both = distance == 0 and not by_place
                     for side in range(2 if both else 1):
                         c, f = 0.5 if both else 1.0, 1.0
@@ -526,15 +528,15 @@ def _sum_units(
                         in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
                         x = (d if in_lower else -d) - center[g]
                         i, j = (lower, upper) if in_lower else (upper, lower)
-                        part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                        part = part_of_pair(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
                         near, f = distance / scale[g], 1.0
                         if factor is not None:
                             f = factor[q - units[first], g]
                         if distance == 0 and not by_place:
                             c0 = 0.5 * f * weight[0, g]
                             c1 = 0.5 * f * weight[1, g]
-                            u0 = c0 * _of_pair(x, near, offset[0, g], line[0, g])
-                            u1 = c1 * _of_pair(x, near, offset[1, g], line[1, g])
+                            u0 = c0 * sum_of_pair(x, near, offset[0, g], line[0, g])
+                            u1 = c1 * sum_of_pair(x, near, offset[1, g], line[1, g])
                             _add_pair(found[unit - first, g, 0], alone[0], g, c0, u0)
                             _add_pair(found[unit - first, g, 1], alone[1], g, c1, u1)
                             alone[2, 0, g] += c0 * c1
@@ -544,7 +546,7 @@ def _sum_units(
                         elif weight[part, g] > 0:
                             side = part // n_cells
                             c = f * weight[part, g]
-                            u = c * _of_pair(x, near, offset[part, g], line[side, g])
+                            u = c * sum_of_pair(x, near, offset[part, g], line[side, g])
                             _add_pair(found[unit - first, g, side], alone[side], g, c, u)
 
 
@@ -607,7 +609,7 @@ def _add_products(to: Floats, g: int, c: float, u: float, c2: float, u2: float) 
 
 
 @inlined
-def _of_pair(x: float, distance: float, offset: float, line: Floats) -> float:
+def sum_of_pair(x: float, distance: float, offset: float, line: Floats) -> float:
     """Return what a pair of weight 1 adds."""
     loading = line[0] + line[1] * distance
     return loading * (x - offset - line[2] * distance) + line[3]  # type: ignore[no-any-return]
@@ -649,6 +651,7 @@ def _list_sides(
     tie: Ints,
     item: Ints,
     sign: bool,
+    close: Ints,
     epsilon: float,
     scale: float,
     center: float,
@@ -666,11 +669,15 @@ def _list_sides(
     items: Room,
     dyads: Room,
 ) -> None:
+    end = 0
     for unit in range(len(units) - 1):
         for q in range(units[unit], units[unit + 1]):
-            if by_place and too_many(score, starts[q], starts[q + 1], reach):
+            first = end
+            while end < len(close) and close[end] < starts[q + 1]:
+                end += 1
+            if first == end or (by_place and too_many(score, starts[q], starts[q + 1], reach)):
                 continue
-            for lower in range(starts[q], starts[q + 1]):
+            for lower in close[first:end]:
                 in_lower = (mask[lower] & bit) != 0
                 for upper in range(lower + 1, starts[q + 1]):
                     distance = score[upper] - score[lower]
@@ -680,7 +687,7 @@ def _list_sides(
                         continue
                     i, j = (lower, upper) if in_lower else (upper, lower)
                     x = contrast(outcome[i] - outcome[j], sign) - center
-                    part = _part(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
+                    part = part_of_pair(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
                     both = distance == 0 and not by_place
                     near = distance / scale
                     dyad = min(item[i], item[j]) * n_items + max(item[i], item[j])
@@ -690,7 +697,7 @@ def _list_sides(
                         if factor is not None:
                             c *= factor[q, 0]
                         side = (part + more) // n_cells
-                        u = c * _of_pair(x, near, offset[part + more], line[side])
+                        u = c * sum_of_pair(x, near, offset[part + more], line[side])
                         if item[i] % shares == share:
                             seen = OF_BOTH if same else OF_GROUP
                             _write_weighted(items, side, item[i], unit, seen, c, u)

@@ -99,8 +99,8 @@ def _book_cell(
     """Add one pair to the sums of its part."""
     b = local[band, edge, g]
     if b >= 0:
-        cells[g, part, b, 0] += 1.0
-        cells[g, part, b, 1] += x
+        cells[part, b, g, 0] += 1.0
+        cells[part, b, g, 1] += x
 
 
 @kernel
@@ -292,7 +292,7 @@ def sweep(
     edges, center, local, n_groups = bins.edges, bins.center, bins.local, len(bins.center)
     row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
     near_row, near_band, near_n = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS], bins.n[NEIGHBOURS]
-    near = near_n.sum() > 0
+    near, every = near_n.sum() > 0, n.sum() > 0
     of_twin, others = bins.twin_band, np.empty(to.sums.shape[1], dtype=np.int64)
     placed, cell = len(to.cells) > 0, 0
     # The row of ties comes last, and most units have none: their slots are not looked at.
@@ -301,10 +301,12 @@ def sweep(
     held, here, parts = to, scratch, np.zeros((0, 2), dtype=np.uint64)
     if weights is not None:
         here = make_scratch(n_slots, to.sums.shape[1])
-        parts = np.zeros((len(to.cells), 2), dtype=np.uint64)
+        parts = np.zeros((len(to.twin) if placed else 0, 2), dtype=np.uint64)
         squares, of_cells = np.zeros(to.sums.shape), np.zeros(to.cells.shape)
         more = (to.first_bin, to.cross, to.twin, to.twin_cross, of_cells, to.shares, to.weighing)
         held = Bookings(squares, *more)
+    of_units = (to.sums, to.shares, to.cells, scratch.unit, scratch.touched)
+    of_query = (held.sums, held.cells, here.unit, here.touched, parts)
     sums, cells, first_bin = held.sums, held.cells, to.first_bin
     in_unit, touched, query_bin = here.unit, here.touched, here.query_bin
     few_slots = n_slots
@@ -313,8 +315,8 @@ def sweep(
     for unit in range(first, last):
         slots = few_slots
         for q in range(units[unit], units[unit + 1]):
-            visited = True
-            # What stands under this is compiled only where it can hold.
+            visited = every
+            # What is under this is compiled only where it can hold.
             if long is not None:
                 visited = not long.flags[q - units[first]]
                 if not visited:
@@ -389,7 +391,7 @@ def sweep(
             close_query(to, here, slots)
             if weights is not None:
                 w, estimand = weights.weight[q], weights.estimand
-                fold_query(to, scratch, held, here, parts, w, estimand, bins.twin, slots, n_groups)
+                fold_query(*of_units, *of_query, w, estimand, bins.twin, slots, n_groups)
         if twin is not None:
             close_twin(to, scratch, twin)
             if len(to.twin_cross):
@@ -429,7 +431,7 @@ def _shapes(layout: Layout) -> list[tuple[int, ...]]:
     return [
         (len(layout.sides), layout.n_groups, n_bins, N_SUMS),
         (twins, n_bins, N_TWIN),
-        (twins if layout.by_place else 0, N_PARTS, n_bins, 3 if weighted else 2),
+        (N_PARTS if layout.by_place and twins else 0, n_bins, twins, 3 if weighted else 2),
         (len(layout.sides) if weighted else 0, layout.n_groups, n_bins, N_SHARES),
     ]
 
@@ -447,13 +449,14 @@ def make_bookings(
     """Return what a block adds to."""
     n_slots, n_bins = len(layout.sides) * layout.n_groups, layout.n_bins
     twins, weighted = n_twins(layout), layout.weighting.weighted
+    n_parts = N_PARTS if layout.by_place and twins else 0
     return Bookings(
         np.zeros((n_slots, n_bins, N_SUMS)),
         table,
         np.zeros((n_slots if cross else 0, n_bins, n_bins, 3)),
         np.zeros((twins, n_bins, N_TWIN)),
         np.zeros((twins if cross and not layout.by_place else 0, 3, n_bins, n_bins, 4)),
-        np.zeros((twins if layout.by_place else 0, N_PARTS, n_bins, 3 if weighted else 2)),
+        np.zeros((n_parts, n_bins, twins, 3 if weighted else 2)),
         np.zeros((n_slots if weighted else 0, n_bins, N_SHARES)),
         weighing or no_weighing(),
     )
@@ -486,6 +489,8 @@ def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQuerie
         return None
     if np.inf > PAIR_COST and np.diff(log.starts[from_ : to + 1]).max(initial=0) < _SHORT:
         return None
+    if all(side.neighbours for side in layout.sides):
+        return None
     bins = layout.window_bins
     flags = np.zeros(to - from_, dtype=np.bool_)
     rows = (log.starts, log.score, log.masks[layout.word])
@@ -506,9 +511,9 @@ def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
     most = most_close(starts, score, float(edges[-1]))
     if most > MOST_VISITED:
         raise MpcError(
-            f'contrast="sign" must look at every pair, at most {MOST_VISITED:,} of a query; got '
-            f"{most:,} within a distance of {edges[-1]:.4g}. Give a smaller threshold and a grid "
-            "epsilon= that ends near it."
+            f'contrast="sign" must have at most {MOST_VISITED:,} pairs in a query, since it looks '
+            f"at each; got {most:,} within a distance of {edges[-1]:.4g}. Give a smaller "
+            "threshold and a grid epsilon= that ends near it."
         )
 
 
@@ -557,7 +562,7 @@ def _cumulated(
         values[mode] = both[below] + both[above] - twin[..., column].astype(np.int64)
     found.items[mode] = count_first(first, layout.n_groups, layout.n_bins, [(below, above)])[0]
     if layout.by_place:
-        parts = np.cumsum(cells, axis=2).transpose(3, 1, 0, 2)
+        parts = np.ascontiguousarray(np.cumsum(cells, axis=1).transpose(3, 0, 2, 1))
         by_side = parts.reshape(len(parts), 2, N_CELLS, *parts.shape[2:])
         number = by_side[-1] if len(parts) > 2 else None
         # Without the pairs of queries that have too many to visit.

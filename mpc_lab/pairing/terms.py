@@ -74,7 +74,7 @@ def terms_of(options: Mapping[str, Any]) -> Terms:
 
 @dataclass(frozen=True)
 class Quantile:
-    r"""The threshold below which a share `p` of a group's ``matched`` pairs lie.
+    r"""The threshold below which a share `p` of a group's ``matched`` pairs are.
 
     :math:`\varepsilon` is the K-th smallest distance of the N ``matched`` pairs with no limit on
     the distance, :math:`K = \max(1, \lceil pN \rceil)` with `p` the decimal number that was
@@ -95,7 +95,9 @@ class Quantile:
 
     def __post_init__(self) -> None:
         if not isinstance(self.p, Real) or isinstance(self.p, bool) or not 0 < self.p <= 1:
-            raise MpcError(f"Quantile(p) takes a number above 0 and at most 1, not {self.p!r}.")
+            raise MpcError(
+                f"p of Quantile(p) must be a number above 0 and at most 1; got {self.p!r}."
+            )
 
     def rank(self, pairs: int) -> int:
         """Return K for a group with this many pairs."""
@@ -116,7 +118,9 @@ class Smallest:
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
-            raise MpcError(f"Smallest(K) takes a whole number of at least 1, not {self.k!r}.")
+            raise MpcError(
+                f"k of Smallest(k) must be a whole number of at least 1; got {self.k!r}."
+            )
 
     def rank(self, pairs: int) -> int:
         """Return K for a group with this many pairs."""
@@ -145,10 +149,12 @@ class Powered:
     def __post_init__(self) -> None:
         for value in (self.effect, self.power):
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-                raise MpcError(f"Powered(effect, power) takes numbers above 0, not {value!r}.")
+                raise MpcError(
+                    f"Powered(effect, power) must have two numbers above 0; got {value!r}."
+                )
         if not isfinite(finite(self.effect)) or not self.power < 1:
             raise MpcError(
-                "Powered(effect, power) takes a finite effect and a power below 1, not "
+                "Powered(effect, power) must have a finite effect and a power below 1; got "
                 f"{self.effect!r} and {self.power!r}."
             )
 
@@ -213,8 +219,8 @@ def as_threshold(value: object) -> Threshold:
         if isfinite(number) and number >= 0:
             return number
     raise MpcError(
-        "threshold takes mpc.Quantile(p), mpc.Smallest(K), mpc.Powered(effect), "
-        f"mpc.Enough(pairs, queries) or a finite number of at least 0, not {value!r}."
+        "threshold must be mpc.Quantile(p), mpc.Smallest(k), mpc.Powered(effect), "
+        f"mpc.Enough(pairs, queries) or a finite number of at least 0; got {value!r}."
     )
 
 
@@ -247,7 +253,7 @@ def threshold_in_words(text: object) -> Threshold:
         raise
     except ValueError:
         pass
-    raise MpcError(f"threshold takes {_IN_WORDS}, not {text!r}.")
+    raise MpcError(f"threshold must be {_IN_WORDS}; got {text!r}.")
 
 
 def parse_threshold(written: str) -> Threshold:
@@ -263,7 +269,9 @@ def parse_threshold(written: str) -> Threshold:
                 return kind(**numbers)  # type: ignore[arg-type]
         return float(written)
     except (TypeError, ValueError) as error:
-        raise MpcError(f"A threshold was written as {written!r}, which is none.") from error
+        raise MpcError(
+            f"threshold must be a number, Quantile, Smallest, Powered or Enough; got {written!r}."
+        ) from error
 
 
 _STEPS = ("1", "1.5", "2", "3", "5", "7")
@@ -280,7 +288,7 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     tied_pairs : bool
         Whether any pair is tied: the grid then starts at 0.
     """
-    # A distance may lie beyond the largest number; a grid of round numbers cannot.
+    # A distance may be beyond the largest number; a grid of round numbers cannot.
     positive = headline[(headline > 0) & np.isfinite(headline)]
     if not len(positive):
         return np.zeros(1)
@@ -306,7 +314,7 @@ _DIGITS = 10
 def round_up(epsilon: Floats) -> Floats:
     """Return thresholds rounded up to 10 significant digits; NaN and 0 stay.
 
-    Shares such as 1/2 and 3/6 are equal, but the floating-point numbers that stand for them need
+    Shares such as 1/2 and 3/6 are equal, but the floating-point numbers for them need
     not be; a threshold that is one of them then reaches all of them.
 
     Examples

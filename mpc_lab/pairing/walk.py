@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mpc_lab.pairing.log import Log, Result, Task
 from mpc_lab.pairing.moved import MovedLog
-from mpc_lab.vocabulary import Ints
+from mpc_lab.vocabulary import Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.clusters import ItemSums
@@ -40,7 +42,7 @@ class Walk(Protocol):
 
 
 class EngineWalk(Walk, Protocol):
-    """A walk that can also sum over items, which lie all over a log."""
+    """A walk that can also sum over items, which are spread over a log."""
 
     def item_sums(self, moments: Moments, *, by_item: bool = False) -> list[list[ItemSums]]:
         """Return, for each group and mode, the sums over items at the thresholds of moments.
@@ -61,11 +63,14 @@ class Source(Protocol):
         Whether a sweep can count items by their codes; otherwise the sums over items do.
     terms : Terms
         On what terms rows are compared.
+    pairs_at_once : int
+        Pairs whose items can be held in memory, by all workers together.
     """
 
     groups: tuple[str, ...]
     counts_items: bool
     terms: Terms
+    pairs_at_once: int
 
     @property
     def facts(self) -> LogFacts:
@@ -94,3 +99,34 @@ class Source(Protocol):
     ) -> Result:
         """Add what a task makes of the logs of all rules, for some whole units at a time."""
         ...
+
+    def exchange(
+        self,
+        rules: Sequence[Rule],
+        split: Callable[[int, Logs, Masks], list[Any]],
+        merge: Callable[[list[Any]], Result],
+        label: str,
+    ) -> list[Result]:
+        """Split the logs of all rules into so many buckets, and merge each bucket of all.
+
+        `split` gets the names of items, or producers, by their codes; none where codes are names.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Rewalk:
+    """How to walk a log again after its audit.
+
+    Attributes
+    ----------
+    rules : tuple of Rule
+    open : callable
+        Makes the log ready to be walked, as it was for the audit, and refuses if it has changed.
+    in_order : bool
+        Whether rows of one score have an order.
+    """
+
+    rules: tuple[Rule, ...]
+    open: Callable[[], AbstractContextManager[Source]]
+    in_order: bool = True

@@ -1,9 +1,9 @@
 """Sum over the pairs of a long query without visiting them.
 
-The rows whose score lies at most ε above that of a row, or below it, are a run of the sorted query,
+The rows whose score is at most ε above that of a row, or below it, are a run of the sorted query,
 and both ends of the run only move forward as the row does. What a run adds is the difference of two
 sums over the first rows of the query. So the work is rows × thresholds, whatever the number of
-pairs: a list of a million items is no trap.
+pairs: a list of a million items is handled too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mpc_lab.vocabulary import Floats, Ints, Masks
 # What is known of the first rows of a query that are not members: how many, Σy and Σy².
 COUNT, SUM, SQUARES = range(3)
 N_PREFIX = 3
-# Rows that are dealt with together, and between two looks at whether to go on.
+# Rows that are handled together, and between two looks at whether to go on.
 _TILE = 256
 
 
@@ -103,7 +103,7 @@ def add_windows(
 ) -> None:
     """Sum over the pairs of one query up to each threshold, for some groups.
 
-    Where windows end is the same for all groups, and is found once. A tile of rows is dealt with
+    Where windows end is the same for all groups, and is found once. A tile of rows is handled
     threshold by threshold: its windows end next to each other, so that what is read stays close.
 
     Parameters
@@ -201,7 +201,7 @@ def nearest_distances(
 
 @inlined
 def count_close(score: Floats, start: int, end: int, epsilon: float) -> int:
-    """Return how many two rows of a query lie at most ε apart, whatever their groups."""
+    """Return how many two rows of a query are at most ε apart, whatever their groups."""
     count, p = 0, start
     for row in range(start, end):
         p = end_above(score, row, end, epsilon, max(p, row + 1))

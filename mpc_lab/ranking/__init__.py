@@ -15,6 +15,7 @@ from mpc_lab.ranking.ranking import (
     cap_outcomes,
     group_index,
     read_ranking,
+    regroup,
     sum_by,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "cap_outcomes",
     "group_index",
     "read_ranking",
+    "regroup",
     "sum_by",
 ]

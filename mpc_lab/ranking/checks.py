@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.errors import MpcError
+from mpc_lab.errors import MpcError, near_matches
 from mpc_lab.ranking.columns import (
     Codes,
     Frame,
@@ -31,8 +31,10 @@ from mpc_lab.ranking.columns import (
     take_rows,
 )
 from mpc_lab.ranking.examination import Curve
-from mpc_lab.ranking.names import ColumnNames
-from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Role
+from mpc_lab.ranking.names import OF_ITEMS, ColumnNames
+from mpc_lab.roles import ROLES
+from mpc_lab.text import listing
+from mpc_lab.vocabulary import Flags, Floats, Ints, Objects, Role
 
 LARGEST_WHOLE = 2.0**53
 # Differences of scores and sums of squared outcomes stay finite up to these.
@@ -148,31 +150,31 @@ def _count_and_first(where: Flags, rows: Ints) -> tuple[int, int]:
 
 def no_rows() -> MpcError:
     """Return the error for a log without rows."""
-    return MpcError("The table must have rows, but it is empty: check how it was made.")
+    return MpcError("The table must have rows; got none. Check how it was made.")
 
 
 def nothing_left(n_rows: int) -> MpcError:
     """Return the error for a log in which every row lacks a value."""
     return MpcError(
-        f'A value is missing in each of the {n_rows:,} rows, so that missing="drop" '
-        "leaves none: check the columns that were named."
+        f"At least one row must be complete; got {n_rows:,} rows that each lack a value, so "
+        'missing="drop" would leave none. Check the columns that were named.'
     )
 
 
 def incomplete(what: str, count: int, first: int) -> MpcError:
     """Return the error for missing values, the first of them in row `first`."""
     return MpcError(
-        f"{what} must be complete, but it has {_found(count, 'missing value')} in row {first} "
-        "(rows count from 0): fill in what is missing, or pass "
-        'missing="drop" to leave such rows out.'
+        f"{what} must be complete; got {_found(count, 'missing value')} in row {first} "
+        '(rows count from 0). Fill in what is missing, or pass missing="drop" to leave such rows '
+        "out."
     )
 
 
 def not_finite(what: str, count: int, first: int) -> MpcError:
     """Return the error for infinite values, the first of them in row `first`."""
     return MpcError(
-        f"{what} must be finite, but it has {_found(count, 'infinite value')} in row {first} "
-        "(rows count from 0): remove or replace such values."
+        f"{what} must be finite; got {_found(count, 'infinite value')} in row {first} "
+        "(rows count from 0). Remove or replace such values."
     )
 
 
@@ -183,16 +185,16 @@ def _found(count: int, noun: str) -> str:
 def too_large(role: str, what: str, row: int, value: float) -> MpcError:
     """Return the error for a number that is too large for sums in 64 bits."""
     return MpcError(
-        f"{what} must hold numbers of at most {LARGEST[role]:g} in size, but row "
-        f"{row} (rows count from 0) has {value:g}: give it in other units."
+        f"{what} must hold numbers of at most {LARGEST[role]:g} in size; got {value:g} in row "
+        f"{row} (rows count from 0). Give it in other units."
     )
 
 
 def no_position(what: str, row: int, value: float) -> MpcError:
     """Return the error for a number that is not a position."""
     return MpcError(
-        f"{what} must hold whole numbers from 1 up, but row {row} (rows count from 0) "
-        f"has {value:g}: number the ranked list 1, 2, 3, … from the top."
+        f"{what} must hold whole numbers from 1 up; got {value:g} in row {row} (rows count from "
+        "0). Number the ranked list 1, 2, 3, … from the top."
     )
 
 
@@ -208,7 +210,7 @@ def no_examination(place: float, count: int) -> MpcError:
     """Return the error for a place of the log that `examined` does not have."""
     rows = "1 row" if count == 1 else f"{count:,} rows"
     return MpcError(
-        f"examined must have every place of the log; got none for place {place:g} ({rows} at such "
+        f"examined must have each place in the log; got none for place {place:g} ({rows} at such "
         'places). Add the places, or pass missing="drop" to leave such rows out.'
     )
 
@@ -222,41 +224,41 @@ def _twice(role: Role, value: Any, query: object) -> MpcError:
 def item_twice(item: object, query: object) -> MpcError:
     """Return the error for an item that occurs twice in a query."""
     return MpcError(
-        f"An item may stand only once in a query, but item {item!r} occurs twice in query "
-        f"{query!r}: keep one row, or name more columns in query."
+        f"An item must occur only once in a query; got item {item!r} twice in query {query!r}. "
+        "Keep one row, or name more columns in query."
     )
 
 
 def position_twice(position: int, query: object) -> MpcError:
     """Return the error for a position that occurs twice in a query."""
     return MpcError(
-        f"Positions must differ within a query, but position {position} occurs twice in "
-        f"query {query!r}: correct them, or leave position out."
+        f"Positions must differ within a query; got position {position} twice in query {query!r}. "
+        "Correct them, or leave position out."
     )
 
 
 def two_of_one(role: str, query: object, first: object, second: object) -> MpcError:
     """Return the error for a query in two units, or two segments."""
     return MpcError(
-        f"A query must lie in one {role}, but query {query!r} has {role}s {first!r} and "
-        f"{second!r}: give each query one {role}, or name more columns in query."
+        f"A query must have one {role}; got {role}s {first!r} and {second!r} for query {query!r}. "
+        f"Give each query one {role}, or name more columns in query."
     )
 
 
-def two_producers(item: object, first: object, second: object) -> MpcError:
-    """Return the error for an item with two producers; None stands for a missing one."""
+def two_of_item(role: str, item: object, first: object, second: object) -> MpcError:
+    """Return the error for an item with two producers or labels; None is a missing one."""
     one, other = ("none" if label is None else repr(label) for label in (first, second))
     return MpcError(
-        f"An item must have one producer; got {one} and {other} for item {item!r}. Correct the "
+        f"An item must have one {role}; got {one} and {other} for item {item!r}. Correct the "
         "column, or name columns in item that tell such items apart."
     )
 
 
 def no_weight(what: str, row: int, value: float) -> MpcError:
-    """Return the error for a number that is no weight of a query."""
+    """Return the error for a number that cannot be the weight of a query."""
     return MpcError(
-        f"{what} must hold numbers above 0, from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, but "
-        f"row {row} (rows count from 0) has {value:g}: give each query one over the probability "
+        f"{what} must hold numbers above 0, from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
+        f"{value:g} in row {row} (rows count from 0). Give each query one over the probability "
         "that it was sampled, or leave its rows out."
     )
 
@@ -264,8 +266,8 @@ def no_weight(what: str, row: int, value: float) -> MpcError:
 def two_weights(query: object, first: object, second: object) -> MpcError:
     """Return the error for a query with two weights."""
     return MpcError(
-        f"All rows of a query must have one weight, but query {query!r} has {first:g} and "
-        f"{second:g}: give each query one weight, or name more columns in query."
+        f"All rows of a query must have one weight; got {first:g} and {second:g} for query "
+        f"{query!r}. Give each query one weight, or name more columns in query."
     )
 
 
@@ -339,6 +341,7 @@ class ReadRows:
     query: Codes
     item: Codes | None
     producer: Codes | None
+    item_label: Objects | None
     unit: Codes | None
     segment: Codes | None
     score: Floats
@@ -355,6 +358,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     """Read and check every column; `drop` leaves out rows with a missing value."""
     if not len(table):
         raise no_rows()
+    check_names(columns, table.columns)
     floats = _read_numbers(table, columns)
     keep = _complete_rows(table, columns, floats, drop=drop)
     dropped = len(table) - len(keep)
@@ -369,8 +373,9 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
     for name in ("item", "unit", "segment"):
         if name in ids:
             raise_first(check_in_query(ROLES[name], ids["query"], ids[name]))
-    if "producer" in ids:
-        raise_first(check_producers(ids["item"], ids["producer"]))
+    for name in OF_ITEMS:
+        if name in ids:
+            raise_first(check_of_items(ROLES[name], ids["item"], ids[name]))
     if "segment" in ids:
         what = ROLES["segment"].describe(columns.segment)
         ids["segment"] = _sort_by_name(ids["segment"], what)
@@ -381,6 +386,7 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         query=ids["query"],
         item=ids.get("item"),
         producer=ids.get("producer"),
+        item_label=_label_items(ids["item"], ids["label"]) if "label" in ids else None,
         unit=ids.get("unit"),
         segment=ids.get("segment"),
         score=directed_score(columns, floats),
@@ -392,6 +398,28 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         membership=read_groups(table, columns.group, columns.group_sep),
         left_out=left_out,
     )
+
+
+def check_names(columns: ColumnNames, known: Iterable[object], log: str = "The log") -> None:
+    """Refuse a log that lacks several columns, naming all; one alone is refused where it is read.
+
+    Parameters
+    ----------
+    columns : ColumnNames
+    known : iterable
+        The columns that there are.
+    log : str
+        What the log is called in the message.
+    """
+    there = list(known)
+    played = [(role.name, name) for role, name in columns.played(ROLES.values())]
+    absent = {name: role for role, name in played if isinstance(name, str) and name not in there}
+    if len(absent) > 1:
+        named = listing([f"{name!r} as {role}" for name, role in absent.items()])
+        hint = near_matches(absent, map(str, there))
+        raise MpcError(
+            f"{log} must have every column that is named; got {named}, which are not there.{hint}"
+        )
 
 
 def directed_score(columns: ColumnNames, floats: dict[str, Floats]) -> Floats:
@@ -449,27 +477,27 @@ def _read_numbers(table: Frame, columns: ColumnNames) -> dict[str, Floats]:
 
 def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
     parts: dict[str, list[Codes]] = {}
-    apart = ("time", "producer")
+    apart = ("time", *OF_ITEMS)
     for role, name in columns.played(role for role in IDS if role.name not in apart):
         coded = encode(get_column(table, name, role.name), role.describe(name))
         parts.setdefault(role.name, []).append(coded)
     ids = {role: found[0] if len(found) == 1 else combine(found) for role, found in parts.items()}
-    if columns.producer is not None:
-        series = get_column(table, columns.producer, "producer")
-        what = ROLES["producer"].describe(columns.producer)
-        ids["producer"] = read_producers(series, what, ids["item"])
+    for role, name in columns.played(ROLES[name] for name in OF_ITEMS):
+        series = get_column(table, name, role.name)
+        ids[role.name] = read_of_items(series, role.describe(name), ids["item"])
     return ids
 
 
-def read_producers(series: Any, what: str, item: Codes) -> Codes:
-    """Return the producer of each row; where it is missing, one of its own for the item.
+def read_of_items(series: Any, what: str, item: Codes) -> Codes:
+    """Return the producer, or label, of each row; where it is missing, one of its own for the item.
 
-    The label of such a producer is None: no column gives that.
+    The label of such a one is None: no column gives that.
     """
     missing = is_missing(series)
     rows = np.flatnonzero(~missing)
     named = encode(series[rows], what) if len(rows) else Codes(rows, np.empty(0, dtype=object))
-    is_blank = np.array([_is_blank(label) for label in named.labels], dtype=np.bool_)
+    blank = (isinstance(label, str) and not label.strip() for label in named.labels)
+    is_blank = np.fromiter(blank, dtype=np.bool_, count=len(named.labels))
     rows = rows[~is_blank[named.codes]]
     missing = np.ones(len(missing), dtype=np.bool_)
     missing[rows] = False
@@ -482,19 +510,30 @@ def read_producers(series: Any, what: str, item: Codes) -> Codes:
     return Codes(codes, labels)
 
 
-def _is_blank(label: object) -> bool:
-    return isinstance(label, str) and not label.strip()
-
-
-def check_producers(item: Codes, producer: Codes) -> Iterator[Problem]:
-    """Yield the rows whose item has another producer in an earlier row."""
-    of_item = producer.codes[item.first_rows()][item.codes]
-    differs = producer.codes != of_item
+def check_of_items(role: Role, item: Codes, other: Codes) -> Iterator[Problem]:
+    """Yield the rows whose item has another producer, or label, in an earlier row."""
+    known, first = _first_of_items(item, other, may_lack=role.name == "label")
+    differs = known & (other.codes != first[item.codes])
     if differs.any():
         row = int(differs.argmax())
-        labels = producer.labels[of_item[row]], producer.labels[producer.codes[row]]
-        error = two_producers(item.labels[item.codes[row]], *labels)
-        yield Problem(ROLES["producer"], "differs for one item", differs, error)
+        labels = other.labels[first[item.codes[row]]], other.labels[other.codes[row]]
+        error = two_of_item(role.name, item.labels[item.codes[row]], *labels)
+        yield Problem(role, "differs for one item", differs, error)
+
+
+def _label_items(item: Codes, label: Codes) -> Objects:
+    """Return the label of each item as text; None where no row has one."""
+    first = _first_of_items(item, label, may_lack=True)[1].tolist()
+    return np.array([None if one < 0 else str(label.labels[one]) for one in first], dtype=object)
+
+
+def _first_of_items(item: Codes, other: Codes, *, may_lack: bool) -> tuple[Flags, Ints]:
+    """Return which rows count, and the first code of each item in these, else -1."""
+    counts = np.array([not may_lack or one is not None for one in other.labels], dtype=np.bool_)
+    known, first = counts[other.codes], np.full(len(item.labels), -1, dtype=np.int64)
+    rows = np.flatnonzero(known)[::-1]
+    first[item.codes[rows]] = other.codes[rows]
+    return known, first
 
 
 def _read_positions(

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.files.values import is_number, plain_type, to_float64
-from mpc_lab.vocabulary import ROLES, Flags, Floats, Ints, Masks, Objects
+from mpc_lab.roles import ROLES
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Objects
 
 Frame: TypeAlias = nw.DataFrame[Any]
 Series: TypeAlias = nw.Series[Any]
@@ -41,7 +42,7 @@ def open_table(data: object) -> Frame:
         frame: Frame = nw.from_native(data, eager_only=True)
     except nw.exceptions.DuplicateError as error:
         raise MpcError(
-            f"Column names must differ, but {_repeated_names(data)} more than once: rename them."
+            f"Column names must differ; got {_repeated_names(data)} more than once. Rename them."
         ) from error
     except TypeError as error:
         raise MpcError(_refusal(data)) from error
@@ -58,9 +59,9 @@ def _refusal(data: object) -> str:
     try:
         nw.from_native(data)  # type: ignore[call-overload]
     except TypeError:
-        return f"The rows must come as {_ACCEPTED}, but {kind} came."
+        return f"The rows must be {_ACCEPTED}; got {kind}."
     return (
-        f"The rows must be in memory, but the lazy {kind} came: collect it first, "
+        f"The rows must be in memory; got the lazy {kind}. Collect it first, "
         "for example with .collect(), .compute() or .df()."
     )
 
@@ -68,15 +69,15 @@ def _refusal(data: object) -> str:
 def _repeated_names(data: Any) -> str:
     names = list(getattr(data, "columns" if isinstance(data, pd.DataFrame) else "column_names"))
     repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
-    return f"{', '.join(map(repr, repeated))} {'occurs' if len(repeated) == 1 else 'occur'}"
+    return ", ".join(map(repr, repeated))
 
 
 def _from_arrays(arrays: Mapping[Any, Any]) -> pd.DataFrame:
     columns = {name: _one_dimensional(name, values) for name, values in arrays.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-        raise MpcError(f"The arrays of a dict must have one length, but {listed}: make them equal.")
+        listed = ", ".join(f"{length} for {name!r}" for name, length in lengths.items())
+        raise MpcError(f"The arrays of a dict must have one length; got {listed}.")
     return pd.DataFrame(columns)
 
 
@@ -85,13 +86,13 @@ def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
     unfit = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__len__")
     if unfit or dimensions == 0:
         raise MpcError(
-            f"Entry {name!r} of the dict must be an array, but {type(values).__name__} came: "
-            "give one value for each row."
+            f"Entry {name!r} of the dict must be an array; got {type(values).__name__}. "
+            "Give one value for each row."
         )
     if dimensions != 1:
         raise MpcError(
-            f"Entry {name!r} of the dict must have one dimension, but it has {dimensions}: "
-            "give each of its columns its own name."
+            f"Entry {name!r} of the dict must have one dimension; got {dimensions}. "
+            "Give each of its columns its own name."
         )
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
@@ -102,8 +103,8 @@ def _one_dimensional(name: Hashable, values: Any) -> pd.Series[Any]:
         column: pd.Series[Any] = pd.Series(values)
     except (ValueError, TypeError, OverflowError) as error:
         raise MpcError(
-            f"Entry {name!r} of the dict must be an array of numbers, texts or lists, but pandas "
-            f"cannot take it ({error}): correct its values."
+            f"Entry {name!r} of the dict must be an array of numbers, texts or lists; got values "
+            f"that pandas cannot read ({error}). Correct them."
         ) from error
     listed = isinstance(values, list | tuple) and column.dtype.kind == "f"
     if listed and pd.api.types.infer_dtype(values, skipna=True) == "integer":
@@ -117,7 +118,7 @@ def get_column(frame: Frame, name: Hashable, role: str = "") -> Series:
         hint = near_match(name, map(str, frame.columns))
         purpose = f" to use as {role}" if role else ""
         raise MpcError(f"There is no column {name!r}{purpose}.{hint}")
-    return settled(frame.get_column(name))  # type: ignore[arg-type]
+    return settle(frame.get_column(name))  # type: ignore[arg-type]
 
 
 def _has(frame: Frame, name: Any) -> bool:
@@ -128,7 +129,7 @@ def _has(frame: Frame, name: Any) -> bool:
         return False
 
 
-def settled(series: Series) -> Series:
+def settle(series: Series) -> Series:
     """Turn a dictionary column of pyarrow, alone or inside pandas, into a pandas categorical."""
     if series.dtype != nw.Categorical or series.implementation.is_polars():
         return series
@@ -195,13 +196,11 @@ def numbers(series: Series, what: str) -> Floats:
         values = _pandas_numbers(series.to_native()) if _is_pandas(series) else _numbers(series)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise MpcError(
-            f"{what} must hold numbers, but some value does not fit a float64 ({error}): "
-            "convert the column first."
+            f"{what} must hold numbers; got a value that does not fit a float64 ({error}). "
+            "Convert the column first."
         ) from error
     if values is None:
-        raise MpcError(
-            f"{what} must hold numbers, but it holds {_kind(series)}: {_how_to_convert(series)}."
-        )
+        raise MpcError(f"{what} must hold numbers; got {_kind(series)}. {_how_to_convert(series)}.")
     return values
 
 
@@ -216,14 +215,14 @@ def _how_to_convert(series: Series) -> str:
     column = f"frame[{series.name!r}]"
     if cells and any({cell.lower() for cell in cells} <= answers for answers in _ANSWERS):
         first = next((one for one in cells if one.lower()[0] in "yt"), cells[0])
-        return f"make them 1 and 0, for example with {column} == {first!r}"
+        return f"Make them 1 and 0, for example with {column} == {first!r}"
     commas = [cell for cell in cells if _COMMA_NUMBER.fullmatch(cell)]
     if commas and all(cell in commas or cell.isdecimal() for cell in cells):
         return (
-            "write decimals with a point, for example with "
+            "Write decimals with a point, for example with "
             f'{column}.str.replace(",", ".").astype(float)'
         )
-    return "convert it first, for example with pandas.to_numeric or a cast to Float64"
+    return "Convert it first, for example with pandas.to_numeric or a cast to Float64"
 
 
 def _is_pandas(series: Series) -> bool:
@@ -304,13 +303,13 @@ def encode(series: Series, what: str) -> Codes:
         return Codes(coded.codes, _labels(series[coded.first_rows()].to_list()))
     except (TypeError, ValueError, NotImplementedError, ArithmeticError, LookupError) as error:
         raise MpcError(
-            f"{what} must hold values that can be compared and hashed, but it holds "
-            f"{_kind(series)}: convert them to text or whole numbers."
+            f"{what} must hold values that can be compared and hashed; got {_kind(series)}. "
+            "Convert them to text or whole numbers."
         ) from error
 
 
 def _labels(values: list[Any]) -> Objects:
-    """Return labels as they came, but 0.0 for -0.0: the two are one label."""
+    """Return labels unchanged, but 0.0 for -0.0: the two are one label."""
     return object_array(
         (one + 0.0 if isinstance(one, float) else one for one in values), len(values)
     )
@@ -356,8 +355,8 @@ def read_groups(frame: Frame, group: Hashable, separator: str | None) -> Members
     """Return the membership of all rows; `group` is a name, or a tuple of boolean columns."""
     if separator is not None and (not isinstance(separator, str) or not separator):
         raise MpcError(
-            f"group_sep must be a text such as '|', but {separator!r} came: "
-            "leave it out if each row has one label."
+            f"group_sep must be a text such as '|'; got {separator!r}. "
+            "Leave it out if each row has one label."
         )
     if isinstance(group, tuple):
         return _from_booleans(frame, group, separator)
@@ -365,12 +364,43 @@ def read_groups(frame: Frame, group: Hashable, separator: str | None) -> Members
     what = ROLES["group"].describe(group)
     if separator is not None and not is_text(series) and not is_missing(series).all():
         raise MpcError(
-            f"{what} must hold text to be split by group_sep={separator!r}, but it does not: "
-            "leave group_sep out."
+            f"{what} must hold text to be split by group_sep={separator!r}; got {series.dtype}. "
+            "Leave group_sep out."
         )
     if _holds_lists(series, what):
         return _from_lists(series, what)
     return _from_labels(series, separator, what)
+
+
+def label_kind(frame: Frame, group: Hashable, separator: str | None) -> str:
+    """Return how a table says who is in which group.
+
+    ``flags``: several boolean columns. ``split``: texts to be split. ``lists`` and ``number
+    lists``: a list a row. ``number``, ``flag``, ``text``: one label a row; ``other`` for any other.
+    """
+    if isinstance(group, tuple):
+        return "flags"
+    if separator is not None:
+        return "split"
+    series = get_column(frame, group, "group")
+    if _holds_lists(series, ROLES["group"].describe(group)):
+        return "number lists" if _is_numeric(_flatten(series)[1]) else "lists"
+    if is_text(series):
+        return "text"
+    labels = _encode(series, ROLES["group"].describe(group))[1]
+    if labels and all(isinstance(label, bool | np.bool_) for label in labels):
+        return "flag"
+    return "number" if _is_numeric(series) else "other"
+
+
+def _is_numeric(series: Series) -> bool:
+    """Whether labels are numbers, as a column or as objects."""
+    if series.dtype.is_numeric():
+        return True
+    if not _is_pandas(series):
+        return False
+    found = pd.api.types.infer_dtype(series.to_native(), skipna=True)
+    return found in {"integer", "floating", "mixed-integer-float", "decimal"}
 
 
 def label_names(labels: Sequence[Any], what: str) -> list[str]:
@@ -379,18 +409,20 @@ def label_names(labels: Sequence[Any], what: str) -> list[str]:
     for label in labels:
         name = str(label)
         if "\0" in name:
-            raise MpcError(f"{what} has the label {name!r} with a NUL character in it: remove it.")
+            raise MpcError(
+                f"{what} must have labels without a NUL character; got {name!r}. Remove it."
+            )
         if name in taken:
             raise MpcError(
-                f"{what} has two labels with one name, {taken[name]!r} and {label!r}: "
-                "convert them to one type."
+                f"{what} must have labels with different names; got {taken[name]!r} and {label!r}. "
+                "Convert them to one type."
             )
         taken[name] = label
     return list(taken)
 
 
 def _from_labels(series: Series, separator: str | None, what: str) -> Membership:
-    codes, labels = _coded(series, what)
+    codes, labels = _encode(series, what)
     if separator is None:
         names = label_names([label for label in labels if not _blank(label)], what)
         parts = [[] if _blank(label) else [str(label)] for label in labels]
@@ -415,7 +447,7 @@ def _blank(label: object) -> bool:
     return isinstance(label, str) and not label.strip()
 
 
-def _coded(series: Series, what: str) -> tuple[Ints, list[Any]]:
+def _encode(series: Series, what: str) -> tuple[Ints, list[Any]]:
     """Return codes (-1 for null) and labels, with those declared by a type but never used."""
     if series.implementation.is_pandas():
         native = series.to_native()
@@ -443,8 +475,8 @@ def _holds_lists(series: Series, what: str) -> bool:
     if not all(issubclass(kind, _LISTS) for kind in kinds):
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise MpcError(
-            f"{what} must hold a list in every row or in none, but it holds {listed}: "
-            "use one kind, and None or [] for no group."
+            f"{what} must hold a list in every row or in none; got {listed}. "
+            "Use one kind, and None or [] for no group."
         )
     return True
 
@@ -459,7 +491,7 @@ def _from_lists(series: Series, what: str) -> Membership:
 
 
 def _from_flat(parents: Ints, flat: Series, n_rows: int, what: str) -> Membership:
-    codes, labels = _coded(flat, what)
+    codes, labels = _encode(flat, what)
     wanted = [not _blank(label) for label in labels]
     names = label_names(list(itertools.compress(labels, wanted)), what)
     groups = tuple(sorted(names))
@@ -479,8 +511,8 @@ def _distinct_lists(series: Series, what: str) -> tuple[Ints, Series]:
         codes = [seen.setdefault(() if null else tuple(value), len(seen)) for value, null in lists]
     except TypeError as error:
         raise MpcError(
-            f"{what} must hold lists of labels that can be compared and hashed, but it does not "
-            f"({error}): convert the labels to text."
+            f"{what} must hold lists of labels that can be compared and hashed; got others "
+            f"({error}). Convert the labels to text."
         ) from error
     distinct = pd.Series(object_array(seen, len(seen)), dtype=object)
     return np.array(codes, dtype=np.int64), nw.from_native(distinct, series_only=True)
@@ -495,7 +527,7 @@ def _flatten(series: Series) -> tuple[Ints, Series]:
         lists = series.to_native().combine_chunks()
         labels = series.__native_namespace__().chunked_array([lists.flatten()])
         parents = lists.value_parent_indices().to_numpy().astype(np.int64)
-        return parents, settled(nw.from_native(labels, series_only=True))
+        return parents, settle(nw.from_native(labels, series_only=True))
     values = [() if value is None else value for value in series.to_list()]
     lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
     flat = object_array(itertools.chain.from_iterable(values), int(lengths.sum()))
@@ -506,8 +538,8 @@ def _flatten(series: Series) -> tuple[Ints, Series]:
 def _from_booleans(frame: Frame, group: tuple[Any, ...], separator: str | None) -> Membership:
     if separator is not None:
         raise MpcError(
-            f"group_sep={separator!r} splits a text column, but group is a list of boolean "
-            "columns: leave group_sep out."
+            f"group must be one column of text to be split by group_sep={separator!r}; got a list "
+            "of boolean columns. Leave group_sep out."
         )
     names = label_names(group, "The list of group columns")
     groups = tuple(sorted(names))
@@ -529,8 +561,8 @@ def _truth(frame: Frame, column: Hashable) -> Flags:
     kind = pd.api.types.infer_dtype(series.to_native(), skipna=True) if objects else ""
     if not (series.dtype == nw.Boolean or kind in ("boolean", "empty") or missing.all()):
         raise MpcError(
-            f"A list of group columns must name boolean columns, but {column!r} is not boolean: "
-            f"convert it, or give a column of labels by its name alone, as in group={column!r}."
+            f"A list of group columns must name boolean columns; got {column!r}, which is not. "
+            f"Convert it, or give a column of labels by its name alone, as in group={column!r}."
         )
     return np.equal(numbers(series, ROLES["group"].describe(column)), 1.0)  # NaN is not 1
 
@@ -555,6 +587,6 @@ def _pack(parents: Ints, members: Ints, n_rows: int, n_groups: int) -> Masks:
 def _bound_memory(n_groups: int, n_rows: int, what: str) -> None:
     if -(-n_groups // 64) * n_rows > _MOST_WORDS:
         raise MpcError(
-            f"{what} gives {n_groups:,} groups for {n_rows:,} rows, more than fit in memory: "
-            "name a column with fewer labels."
+            f"{what} must have no more groups than fit in memory; got {n_groups:,} for {n_rows:,} "
+            "rows. Name a column with fewer labels."
         )

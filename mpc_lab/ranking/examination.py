@@ -107,7 +107,9 @@ def as_examined(given: Any) -> Hashable:
         return _as_table(dict(given.items()), estimated)
     if isinstance(given, Hashable) and not isinstance(given, bool | float | tuple):
         return given
-    raise MpcError(f"examined must say how likely a row is looked at; got {given!r}. {_REMEDY}")
+    raise MpcError(
+        f"examined must say how likely a row is to be looked at; got {given!r}. {_REMEDY}"
+    )
 
 
 def _as_table(given: dict[Any, Any], estimated: bool) -> PlaceTable:

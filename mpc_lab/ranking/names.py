@@ -16,10 +16,13 @@ import pandas as pd
 
 from mpc_lab.errors import MpcError, check_flag, check_number
 from mpc_lab.files import Roles
-from mpc_lab.ranking.columns import get_column, open_table, pandas_series, settled
+from mpc_lab.ranking.columns import get_column, open_table, pandas_series, settle
 from mpc_lab.ranking.examination import FLOOR, Curve, as_examined
-from mpc_lab.vocabulary import ITEM, NEEDED_ROLES, ROLES, Role
+from mpc_lab.roles import NEEDED_ROLES, ROLES
+from mpc_lab.vocabulary import ITEM, Role
 
+# Roles that are the same in all rows of an item.
+OF_ITEMS = ("label", "producer")
 _NEEDED_FIRST = sorted(ROLES.values(), key=lambda role: not role.is_needed)
 
 
@@ -50,15 +53,16 @@ class ColumnNames:
     outcome_name: str | None = None
     examined: Hashable | None = None
     examined_floor: float | None = None
+    label: Hashable | None = None
 
     @property
     def is_rank_only(self) -> bool:
-        """Whether there is no score but the place."""
+        """Whether items have a place but no score."""
         return self.score is None
 
     @property
     def sides_by_place(self) -> bool:
-        """Whether two sides of a tie are told apart by the places at which they were shown.
+        """Whether two sides of a tie are distinguished by the places at which they were shown.
 
         Outcomes that were divided by how likely a place is looked at do not depend on it.
         """
@@ -142,13 +146,16 @@ def column_names(
         if column is not None or (role.is_needed and not rank_only):
             named[name] = (one_or_more if role.takes_several else one_name)(column, name)
     turned = ascending is not None and check_flag("ascending", ascending)
-    if "producer" in named and "item" not in named:
-        raise MpcError(
-            f"producer must go with item, of which it is a property; got producer="
-            f"{named['producer']!r} alone. Name the item column too, with item=."
-        )
+    for of_item in OF_ITEMS:
+        if of_item in named and "item" not in named:
+            raise MpcError(
+                f"{of_item} must be given together with item; got {of_item}={named[of_item]!r} "
+                "alone. Name the item column too, with item=."
+            )
     if turned and named["score"] is None:
-        raise MpcError("ascending must go with a score; got none. Places begin at 1 = top.")
+        raise MpcError(
+            "ascending must go with a score; got none. Leave it out: position 1 is always the top."
+        )
     if outcome_name is not None and not (isinstance(outcome_name, str) and outcome_name.strip()):
         raise MpcError(f'outcome_name must be a word such as "clicks"; got {outcome_name!r}.')
     said: dict[str, Any] = {
@@ -171,7 +178,7 @@ def _examined(given: Any, floor: Any, position: Any) -> dict[str, Any]:
     examined = as_examined(given)
     if isinstance(examined, Curve) and position is None:
         raise MpcError(
-            "examined must go with position where it is given by place; got no position. Name the "
+            "examined must go with position if it is given by place; got no position. Name the "
             "column of logged positions, or a column with a probability for each row."
         )
     return {"examined": examined, "examined_floor": None if floor == FLOOR else floor}
@@ -180,20 +187,20 @@ def _examined(given: Any, floor: Any, position: Any) -> dict[str, Any]:
 def drops(missing: object) -> bool:
     """Return whether rows with a missing value are left out rather than refused."""
     if missing not in ("raise", "drop"):
-        raise MpcError(f'missing must be "raise" or "drop", but {missing!r} came.')
+        raise MpcError(f'missing must be "raise" or "drop"; got {missing!r}.')
     return missing == "drop"
 
 
 def check_named(given: Iterable[str]) -> None:
     """Insist on the columns that every log needs."""
     known = set(given)
-    # A place can stand for a score.
+    # A place can replace a score.
     known |= {"score"} if "position" in known else set()
     absent = [name for name in NEEDED_ROLES if name not in known]
     if absent:
         raise MpcError(
-            f"A table needs the names of its columns, but {', '.join(absent)} "
-            f"{'is' if len(absent) == 1 else 'are'} not given: pass {absent[0]}=, or a Ranking."
+            f"A table must come with the names of its columns; got none for {', '.join(absent)}. "
+            f"Pass {absent[0]}=, or a Ranking."
         )
 
 
@@ -201,7 +208,7 @@ def one_name(value: object, role: str) -> Hashable:
     """Return a single column name."""
     if value is None or isinstance(value, list | set | dict) or not isinstance(value, Hashable):
         raise MpcError(
-            f"{role} must be the name of one column, but {value!r} came: give a name such as "
+            f"{role} must be the name of one column; got {value!r}. Give a name such as "
             f"{role}={role!r}."
         )
     return value
@@ -214,8 +221,8 @@ def one_or_more(value: object, role: str) -> Hashable:
     names = tuple(one_name(part, role) for part in value)
     if not names or len(set(names)) < len(names):
         raise MpcError(
-            f"{role} must be a column or a list of different columns, but {value!r} came: "
-            "name each column once."
+            f"{role} must be a column or a list of different columns; got {value!r}. "
+            "Name each column once."
         )
     return names
 
@@ -238,7 +245,7 @@ class Known(Protocol):
 
 
 class LogFacts(Known, Protocol):
-    """What is known once they were; a `Ranking` knows it, and so does every engine."""
+    """What is known once the rows were read; a `Ranking` knows it, and so does every engine."""
 
     @property
     def n_rows(self) -> int:
@@ -350,9 +357,9 @@ def guess_columns(frame: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``query``, ``item``, ``score``, ``outcome``, ``group``, ``group_sep``, ``position``,
-        ``segment`` and ``unit``: the name of a column (for ``group`` perhaps a list of boolean
-        columns, for ``group_sep`` a text), or None where nothing suggests one.
+        ``query``, ``item``, ``label``, ``score``, ``outcome``, ``group``, ``group_sep``,
+        ``position``, ``segment`` and ``unit``: the name of a column (for ``group`` perhaps a list
+        of boolean columns, for ``group_sep`` a text), or None where nothing suggests one.
 
     Examples
     --------
@@ -373,6 +380,8 @@ def guess_columns(frame: Any) -> dict[str, Any]:
     columns = [_look_at(series) for series in head.iter_columns()]
     found: dict[str, Any] = dict.fromkeys(GUESSED)
     found.update({role: column.name for role, column in _by_name(columns).items()})
+    if found["item"] == "docno" and found["position"] == "rank":
+        found["position"] = None  # PyTerrier: ranks from 0, and outcomes that judges gave
     for role in ("score", "outcome"):
         if found[role] is None:
             found[role] = _only_one_left(role, columns, found)
@@ -380,6 +389,7 @@ def guess_columns(frame: Any) -> dict[str, Any]:
         found["group"] = _booleans_left(columns, found)
     if found["group"] is not None and not isinstance(found["group"], list):
         found["group_sep"] = guess_separator(head, found["group"])
+    found["label"] = _label_left(columns, found)
     return found
 
 
@@ -396,13 +406,15 @@ def guess_separator(frame: Any, column: Hashable) -> str | None:
 
 
 def _look_at(series: nw.Series[Any]) -> _Column:
-    values = pandas_series(settled(series))
+    values = pandas_series(settle(series))
     return _Column(series.name, _words(series.name), _kind(values), values)
 
 
 def _words(name: Hashable) -> tuple[str, ...]:
     """Return the words of a name: ``userId``, ``user_id`` and ``User ID`` are all user, id."""
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", str(name))
+    # RecBole writes the type of a column behind its name.
+    bare = re.sub(r":(token|float)(_seq)?$", "", str(name))
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare)
     return tuple(re.findall(r"[^\W_]+", text.lower()))
 
 
@@ -468,6 +480,7 @@ def _points(role: str, column: _Column) -> float:
     if role == "group" and len(telling) > 1 and telling[0] in ROLES["query"].words:
         return 0.0  # the type of a query, the gender of a user
     joined, head = "".join(telling), telling[-1]
+    joined = "".join(words) if "".join(words) in known else joined
     head = head if head in known else head.removesuffix("id")
     if role == "score" and _OF_A_MODEL.intersection(words):
         match, points = "score", _EXACT
@@ -501,7 +514,7 @@ def _fits(role: str, column: _Column) -> bool:
 
 
 def _encloses(query: _Column | None, unit: _Column) -> bool:
-    """Whether every query lies in one unit or segment, or every item has one producer.
+    """Whether every query has one unit or segment, or every item has one producer.
 
     As far as the rows show.
     """
@@ -523,6 +536,20 @@ def _booleans_left(columns: list[_Column], found: dict[str, Any]) -> list[Hashab
     return [c.name for c in _free(columns, found) if c.kind == "boolean"] or None
 
 
+def _label_left(columns: list[_Column], found: dict[str, Any]) -> Hashable | None:
+    """Return the one text column that is constant for items and tells most of them apart.
+
+    Items that never come back would have one text each in any column.
+    """
+    item = next((column for column in columns if column.name == found["item"]), None)
+    if item is None or not item.values.duplicated().any():
+        return None
+    most = item.values.nunique() / 2
+    free = [column for column in _free(columns, found) if column.kind == "text"]
+    fit = [one for one in free if one.values.nunique() > most and _encloses(item, one)]
+    return fit[0].name if len(fit) == 1 else None
+
+
 def _free(columns: list[_Column], found: dict[str, Any]) -> list[_Column]:
     taken = [name for name in found.values() if name is not None]
     return [column for column in columns if column.name not in taken]
@@ -532,6 +559,8 @@ def _separator(column: _Column) -> str | None:
     """Return what separates several labels in one text, if splitting leaves fewer labels."""
     if column.kind != "text":
         return None
+    if str(column.name).endswith(":token_seq"):
+        return " "
     texts = [text for text in column.values.dropna().astype(str) if text.strip()]
     for separator in _SEPARATORS:
         split = [text for text in texts if separator in text]

@@ -17,6 +17,7 @@ from mpc_lab.ranking.checks import LeftOut, ReadRows, read_rows
 from mpc_lab.ranking.columns import (
     Codes,
     get_column,
+    label_kind,
     open_table,
     pandas_frame,
     take_rows,
@@ -32,7 +33,7 @@ class Ranking:
     """Rows of a ranking log, checked once and kept as plain arrays.
 
     One row is an item shown for a query, with the score it was ranked by and the outcome it had.
-    The rows keep the order in which they came, and the table they came from is never modified.
+    The rows keep the order of the table they are read from, which is never modified.
 
     Parameters
     ----------
@@ -53,12 +54,15 @@ class Ranking:
     item : column, optional
         What was ranked; at most once in a query. Without it items cannot be recognised in several
         queries.
+    label : column, optional
+        What an item is called where it is shown, such as its title; the same in all rows of an
+        item, or missing. An item without one is called by its id. Needs `item`.
     producer : column, optional
         Whom an item belongs to: its seller, author or employer; the same in all rows of an item.
         Two pairs with items of one producer are then dependent. An item whose producer is missing,
         or blank, is its own. Needs `item`.
     unit : column, optional
-        A coarser cluster that each query lies in, such as the user of a request.
+        A coarser cluster that each query belongs to, such as the user of a request.
     group_sep : str, optional
         Split the text of `group` by this separator. Space around a label and blank labels are
         left out.
@@ -86,7 +90,7 @@ class Ranking:
         place is not in `examined`.
     ascending : bool
         Whether a smaller score is better, as a distance is. Scores, and those of other columns
-        that scoring rules name, are negated once, on the way in, and shown as they came.
+        that scoring rules name, are negated once, on the way in, and shown as they were given.
     outcome_name : str, optional
         What the outcome is called in sentences; by default the name of its column.
 
@@ -104,6 +108,8 @@ class Ranking:
     query_code, item_code, producer_code, unit_code : int64 array
         Ids as 0, 1, … in order of first appearance, those of items without a producer last; None
         for a part that was not given.
+    item_label : object array or None
+        The label of each item code as text; None for an item without one.
     owner : {"item", "producer"}
         Whose pairs are taken to move together: producers where they are given.
     score, outcome : float64 array
@@ -149,6 +155,7 @@ class Ranking:
     query_code: Ints
     owner: str
     item_code: Ints | None
+    item_label: Objects | None
     producer_code: Ints | None
     unit_code: Ints | None
     segment_code: Ints | None
@@ -170,6 +177,7 @@ class Ranking:
         group: Any,
         score: Hashable | None = None,
         item: Hashable | None = None,
+        label: Hashable | None = None,
         unit: Hashable | None = None,
         group_sep: str | None = None,
         position: Hashable | None = None,
@@ -191,6 +199,7 @@ class Ranking:
             outcome=outcome,
             group=group,
             item=item,
+            label=label,
             producer=producer,
             unit=unit,
             group_sep=group_sep,
@@ -210,6 +219,7 @@ class Ranking:
         self.dropped = rows.dropped
         self.query_code, self._query_labels = rows.query.codes, rows.query.labels
         self.item_code, self._item_labels = _codes_and_labels(rows.item)
+        self.item_label = rows.item_label
         self.producer_code, self._producer_labels = _codes_and_labels(rows.producer)
         self.owner = ITEM if rows.producer is None else PRODUCER
         self.unit_code, self._unit_labels = _codes_and_labels(rows.unit)
@@ -300,7 +310,7 @@ class Ranking:
         return 0 if self._floored is None else int(self._floored.sum())
 
     def directed(self, scores: Floats) -> Floats:
-        """Return scores of the log's own columns so that larger is better, or such as they came."""
+        """Return scores of the log's own columns so that larger is better, and back again."""
         return 0.0 - scores if self.columns.ascending else scores
 
     def group_index(self, group: str) -> int:
@@ -315,13 +325,13 @@ class Ranking:
         return inside
 
     def column(self, name: Hashable) -> NDArray[Any]:
-        """Return any column of the table the rows came from, as an array of its own."""
+        """Return a copy of any column of the table the rows were read from, as an array."""
         if self._files is not None and name not in self._table.columns:
             # Of files only the columns that an audit needs are read at first.
             if self._files.stamp() != self._stamp:
                 raise MpcError(
-                    f"The files must be as they were when the log was read, to look at {name!r}; "
-                    "got changed ones. Run the audit again."
+                    f"The files must not change before {name!r} is read from them; got changed "
+                    "files. Run the audit again."
                 )
             return np.array(self._files.column(str(name)).to_numpy())[self._kept]
         return np.array(get_column(self._table, name).to_numpy())
@@ -331,13 +341,18 @@ class Ranking:
         return None if self._left_out is None else self._left_out()
 
     @property
+    def group_kind(self) -> str:
+        """How the table says who is in which group: see `mpc_lab.ranking.columns.label_kind`."""
+        return label_kind(self._table, self.columns.group, self.columns.group_sep)
+
+    @property
     def table_columns(self) -> list[Hashable]:
         """The names of the columns that were read, in the order of the table."""
         return list(self._table.columns)
 
     @property
     def is_pandas(self) -> bool:
-        """Whether the rows came as a pandas frame."""
+        """Whether the rows were given as a pandas frame."""
         return self._files is None and self._table.implementation.is_pandas()
 
     def glimpse(self) -> Any:
@@ -347,37 +362,54 @@ class Ranking:
         return self._table.head(_GLIMPSED_ROWS)
 
     def query_labels(self, codes: ArrayLike) -> Objects:
-        """Return the ids of queries as they came; a tuple each where query has several columns."""
+        """Return the original ids of queries; tuples where query has several columns."""
         return self._query_labels[np.asarray(codes, dtype=np.int64)]
 
     def unit_labels(self, codes: ArrayLike) -> Objects:
         """Return the original labels of unit codes; needs a unit column."""
         if self.unit_code is None:
-            raise MpcError("The ranking has no units: name the unit column when making it.")
+            raise MpcError(
+                "The ranking must have units; got none. Name the unit column when making it."
+            )
         return self._unit_labels[np.asarray(codes, dtype=np.int64)]
 
     def item_labels(self, codes: ArrayLike) -> Objects:
-        """Return the ids of items as they came."""
+        """Return the original ids of items."""
         if self.item_code is None:
-            raise MpcError("Items have no names without an item column: pass item= to Ranking.")
+            raise MpcError(
+                "The ranking must have an item column to name items; got none. "
+                "Pass item= to Ranking."
+            )
         return self._item_labels[np.asarray(codes, dtype=np.int64)]
 
+    def item_names(self, codes: ArrayLike) -> Objects:
+        """Return what items are called: their labels, or their ids where these are not given."""
+        ids = self.item_labels(codes)
+        if self.item_label is None:
+            return ids
+        known = self.item_label[np.asarray(codes, dtype=np.int64)]
+        pairs = zip(known, ids, strict=True)
+        return np.array([str(own) if one is None else one for one, own in pairs], dtype=object)
+
     def producer_labels(self, codes: ArrayLike) -> Objects:
-        """Return the ids of producers as they came; None for that of an item without one."""
+        """Return the original ids of producers; None for an item without a producer."""
         if self.producer_code is None:
-            raise MpcError("The ranking has no producers: name the producer column when making it.")
+            raise MpcError(
+                "The ranking must have producers; got none. Name the producer column when "
+                "making it."
+            )
         return self._producer_labels[np.asarray(codes, dtype=np.int64)]
 
     def subset(self, keep: ArrayLike) -> Ranking:
         """Return the rows where `keep` is true, with the same groups and segments.
 
-        Ids are numbered anew, so that codes of the subset are dense.
+        Ids are renumbered, so that codes of the subset are dense.
         """
         wanted = np.asarray(keep)
         if wanted.dtype != np.bool_ or wanted.shape != (self.n_rows,) or not wanted.any():
             raise MpcError(
-                f"keep must be {self.n_rows:,} booleans, at least one of them true, but "
-                f"{wanted.dtype} of shape {wanted.shape} came, {int(np.sum(wanted != 0))} true."
+                f"keep must be {self.n_rows:,} booleans, at least one of them true; got "
+                f"{wanted.dtype} of shape {wanted.shape}, {int(np.sum(wanted != 0))} true."
             )
         rows = np.flatnonzero(wanted)
         part = copy.copy(self)
@@ -388,6 +420,8 @@ class Ranking:
         part._left_out = None
         part.query_code, part._query_labels = _renumber(self.query_code, self._query_labels, rows)
         part.item_code, part._item_labels = _renumber(self.item_code, self._item_labels, rows)
+        if self.item_label is not None:
+            part.item_label = _renumber(self.item_code, self.item_label, rows)[1]
         part.producer_code, part._producer_labels = _renumber(
             self.producer_code, self._producer_labels, rows
         )
@@ -432,7 +466,7 @@ class Ranking:
         return self._fingerprint
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows as pandas: all columns of the table they came from, after drops."""
+        """Return the rows that were kept as pandas, with all columns of their table."""
         return pandas_frame(self._table)
 
     def __len__(self) -> int:
@@ -499,6 +533,14 @@ def cap_outcomes(ranking: Ranking, cap: float | None) -> Ranking:
     return capped
 
 
+def regroup(ranking: Ranking, groups: tuple[str, ...], masks: Masks) -> Ranking:
+    """Return the same rows with other groups; masks as in `Ranking`."""
+    made = copy.copy(ranking)
+    made.groups, made.masks = groups, masks
+    made._fingerprint = made._left_out = None
+    return made
+
+
 def read_ranking(
     files: Files,
     columns: ColumnNames,
@@ -537,8 +579,8 @@ def as_ranking(data: Any, **columns: Any) -> Ranking:
     if isinstance(data, Ranking):
         if given:
             raise MpcError(
-                f"A Ranking knows its columns already, but {', '.join(given)} came too: "
-                "leave the keywords out, or pass the table itself."
+                f"A Ranking must be passed alone, because it already names its columns; got "
+                f"{', '.join(given)} too. Leave the keywords out, or pass the table itself."
             )
         return data
     check_named(given)

@@ -27,8 +27,8 @@ from mpc_lab.engines.duckdb.chunks import (
 from mpc_lab.engines.duckdb.rows import (
     Database,
     DuckRows,
+    check_of_items,
     check_one_per_query,
-    check_producers,
     connect,
     explain,
     groups_in,
@@ -73,10 +73,10 @@ class DuckLog(OpenLog):
         limits: Limits,
         spill: str | os.PathLike[str] | None,
     ) -> None:
-        need_extra("duckdb", "A log larger than memory")
+        need_extra("duckdb", "a log larger than memory")
         self.files, self.spec = files, Spec(columns, drop)
         self.limits, self.spill = limits, spill
-        with spill_folder(spill):  # a folder that is not there is told before the work
+        with spill_folder(spill):  # a missing folder is reported before the work
             self.stamp = files.stamp()
             groups = groups_in(files, self.spec)
             if not groups and not any(batch.num_rows for batch in files.batches(columns.roles())):
@@ -93,7 +93,8 @@ class DuckLog(OpenLog):
     def _check_unchanged(self) -> None:
         if self.files.stamp() != self.stamp:
             raise MpcError(
-                "The files of the log have changed since they were first read: run the audit again."
+                "The files of the log must not change during an audit; got other sizes or "
+                "times than at the first reading. Run the audit again."
             )
 
     @contextmanager
@@ -110,7 +111,7 @@ class DuckLog(OpenLog):
                     if getattr(self.spec.columns, role) is not None:
                         check_one_per_query(database, rows, self.files, role)
                 n_items = rows.number_items(database)
-                check_producers(database, rows, self.files)
+                check_of_items(database, rows, self.files)
                 rows.number_owners(database)
                 spool = self._sort(database, rows, n_items, folder, plan)
                 dropped = rows.count(database) - spool.n_rows if self.spec.drop else 0

@@ -19,8 +19,8 @@ from mpc_lab.engines.memory import in_order
 from mpc_lab.engines.parts import Part, cut_tables, find_starts
 from mpc_lab.engines.running import n_threads
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.kernels import finished, kernel
-from mpc_lab.pairing.log import Log, added, below_by_position, below_by_score
+from mpc_lab.pairing.kernels import finish, kernel
+from mpc_lab.pairing.log import Log, add_up, below_by_position, below_by_score
 from mpc_lab.ranking.checks import (
     LARGEST,
     LARGEST_WEIGHT,
@@ -48,7 +48,7 @@ def spill_folder(spill: str | os.PathLike[str] | None) -> Iterator[Path]:
         _make_folder(made)  # in here, so that a signal that comes meanwhile leaves nothing
         yield made
     finally:
-        finished(partial(shutil.rmtree, made, ignore_errors=True))
+        finish(partial(shutil.rmtree, made, ignore_errors=True))
 
 
 def _make_folder(path: Path) -> None:
@@ -56,16 +56,16 @@ def _make_folder(path: Path) -> None:
         path.mkdir(0o700)
     except OSError as error:
         raise MpcError(
-            f"No folder for spilling could be made ({error}): give spill=, a folder that can be "
-            "written to."
+            f"A folder for temporary files cannot be made ({error}). Give spill=, a folder that "
+            "can be written to."
         ) from error
 
 
 def explain_no_room(folder: Path, error: OSError) -> MpcError:
     """Return what is said of a folder that could not take what spills."""
     return MpcError(
-        f"The folder {str(folder.parent)!r} could not take what spills "
-        f"({error.strerror or error}); give spill= with more room."
+        f"Temporary files cannot be written to {str(folder.parent)!r} "
+        f"({error.strerror or error}). Give spill=, a folder with more room."
     )
 
 
@@ -99,7 +99,7 @@ class Spool:
         ----------
         columns : dict of arrays
             ``score``, ``outcome``, ``mask0`` …, and where there are any ``item``, ``owner``,
-            ``tie`` and other score columns ``extra0`` …, each as narrow as it came; ``weight`` by
+            ``tie`` and other score columns ``extra0`` …, each with the type it had; ``weight`` by
             query. All chunks have the same columns.
         starts, units : int64 arrays
             As in `Log`.
@@ -152,10 +152,14 @@ class Spool:
             with open(path, "rb") as file:
                 return {name: np.load(file) for name in self._columns}
         except OSError as error:
-            raise MpcError(f"What was spilled to {str(self.folder)!r} is lost: {error}.") from error
+            raise MpcError(
+                f"Temporary files in {str(self.folder)!r} cannot be read again ({error}). "
+                "Leave the folder alone while an audit runs, and run it again."
+            ) from error
         except (EOFError, ValueError) as error:
             raise MpcError(
-                f"What was spilled to {str(self.folder)!r} is cut short; run it again."
+                f"Temporary files in {str(self.folder)!r} cannot be read to their end. Leave the "
+                "folder alone while an audit runs, and run it again."
             ) from error
 
 
@@ -187,7 +191,7 @@ class Chunks:
 
     def total(self, task: Callable[[Part], Result], label: str, start: Result) -> Result:
         """Return the sum of what the task makes of every chunk, added in their order."""
-        return added(self.collect(task, label), start)
+        return add_up(self.collect(task, label), start)
 
     def exchange(
         self,
@@ -287,7 +291,7 @@ class Inspector:
 
 
 def _are_in_range(values: NDArray[Any], name: str) -> bool:
-    # One number that is not finite makes their sum so; an overflow is found to be none.
+    # One number that is not finite makes their sum so; an overflow of the sum is recognised below.
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = not np.isfinite(np.sum(values))
     if suspect and not np.isfinite(values).all():
@@ -319,7 +323,7 @@ def _positions_differ(position: NDArray[np.float64], starts: Ints) -> bool:
 
 @kernel
 def _items_differ(item: Ints, starts: Ints, query: Ints, number: int) -> bool:
-    """Write down the last query of each item; an item that is there already stands twice."""
+    """Write down the last query of each item; an item that is there already occurs twice."""
     for q in range(len(starts) - 1):
         for row in range(starts[q], starts[q + 1]):
             if query[item[row]] == number + q:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,10 +21,12 @@ from mpc_lab.engines.partitions import Spec, count_words, find_groups, order_mas
 from mpc_lab.engines.running import Limits, n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, Roles
-from mpc_lab.pairing.kernels import finished, waited_for, waited_out
+from mpc_lab.pairing.kernels import finish, start_pool, wait_for, wait_out
 from mpc_lab.ranking import checks
 from mpc_lab.ranking.columns import encode, get_column, numbers, open_table, read_groups
-from mpc_lab.vocabulary import PRODUCER, ROLES
+from mpc_lab.ranking.names import OF_ITEMS
+from mpc_lab.roles import ROLES
+from mpc_lab.vocabulary import PRODUCER
 
 Result = TypeVar("Result")
 
@@ -36,7 +37,7 @@ class Database:
     """A connection to DuckDB that sees Ctrl-C while it works.
 
     Python sees Ctrl-C only between two of its own steps in the main thread, and a sort is one step
-    that may take minutes. So DuckDB is asked from another thread, and told to stop from this one.
+    that may take minutes. So DuckDB is asked from another thread, and stopped from this one.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Database:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = start_pool(1)
 
     def do(self, command: str) -> None:
         """Carry out a command."""
@@ -74,7 +75,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of all it holds."""
-        finished(self._close)
+        finish(self._close)
 
     def _close(self) -> None:
         self._thread.shutdown()
@@ -83,11 +84,11 @@ class Database:
     def _heard(self, work: Callable[[], Result]) -> Result:
         future = self._thread.submit(work)
         try:
-            return waited_for(future)
+            return wait_for(future)
         except BaseException:  # whatever a signal raises here
             if not future.done():
                 self._connection.interrupt()
-                waited_out(future)  # nothing may be closed under its hands
+                wait_out(future)  # nothing may be closed under its hands
             raise
 
 
@@ -99,8 +100,8 @@ def _load_duckdb() -> Any:
 
         return duckdb
 
-    with ThreadPoolExecutor(1) as thread:
-        return waited_for(thread.submit(load))
+    with start_pool(1) as thread:
+        return wait_for(thread.submit(load))
 
 
 @contextmanager
@@ -126,16 +127,18 @@ def connect(limits: Limits, folder: Path | None) -> Iterator[Database]:
             database.close()
     except duckdb.OutOfMemoryException as error:
         raise MpcError(
-            f"The log could not be sorted in the memory and the room on disk there is: "
-            f"{_first_line(error)}; allow more memory=, or give a spill= folder with more room."
+            "The log cannot be sorted in the memory and the disk space it may use "
+            f"({_first_line(error)}). Allow more memory=, or give spill=, a folder with more room."
         ) from error
     except duckdb.IOException as error:
         raise MpcError(
-            f"A file could not be read or written: {_first_line(error)}; check the room in the "
-            "spill= folder."
+            f"A file cannot be read or written ({_first_line(error)}). Check the files of the log "
+            "and the room in the folder spill=."
         ) from error
     except duckdb.Error as error:
-        raise MpcError(f"The log could not be read: {_first_line(error)}.") from error
+        raise MpcError(
+            f"The log cannot be read ({_first_line(error)}). Check its files."
+        ) from error
 
 
 def _first_line(error: Exception) -> str:
@@ -155,7 +158,7 @@ def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
 
     group = spec.columns.group
     if isinstance(group, tuple):
-        # Their names are known; what is wrong with the columns is told without reading a row.
+        # Their names are known; problems of the columns are reported without reading a row.
         empty = files.schema(spec.columns.roles()).empty_table()
         return read_groups(open_table(empty), group, spec.columns.group_sep).groups
     found: set[str] = set()
@@ -178,7 +181,7 @@ class DuckRows:
         self.ids: list[tuple[str, Hashable, str]] = [
             ("query", name, f"query{k}") for k, name in enumerate(query)
         ]
-        for role in ("item", "producer", "unit", "segment", "time"):
+        for role in ("item", "label", "producer", "unit", "segment", "time"):
             if getattr(columns, role) is not None:
                 self.ids.append((role, getattr(columns, role), role))
         self.numbers: list[tuple[str, Hashable, str]] = [
@@ -336,7 +339,7 @@ class DuckRows:
         for role, name, alias in self.ids:
             encode(get_column(table, name, role)[:1], f"The {role} column {name!r}")
             found[alias] = _as_key(batch.column(str(name)))
-            if role == "producer":
+            if role in OF_ITEMS:
                 found[alias] = _without_blanks(found[alias])
         for role, name, alias in (*self.numbers, *self.extra):
             found[alias] = numbers(get_column(table, name, role), f"The {role} column {name!r}")
@@ -384,29 +387,34 @@ def _without_blanks(array: Any) -> Any:
     return pc.if_else(pc.fill_null(blank, True), pa.scalar(None, array.type), array)
 
 
-def check_producers(database: Database, rows: DuckRows, files: Files) -> None:
-    """Raise if an item has two producers, or one in some rows and none in others."""
-    if rows.spec.columns.producer is None:
-        return
-    differs = "min(producer) <> max(producer) OR count(producer) NOT IN (0, count(*))"
-    if _first(database, f"SELECT 1 FROM {rows.kept} GROUP BY item HAVING {differs} LIMIT 1"):
-        raise explain(database, rows, files)
+def check_of_items(database: Database, rows: DuckRows, files: Files) -> None:
+    """Raise if an item has two labels or producers, or a producer in some rows only."""
+    for role in OF_ITEMS:
+        if getattr(rows.spec.columns, role) is None:
+            continue
+        differs = f"min({role}) <> max({role})"
+        if role == "producer":
+            differs += " OR count(producer) NOT IN (0, count(*))"
+        if _first(database, f"SELECT 1 FROM {rows.kept} GROUP BY item HAVING {differs} LIMIT 1"):
+            raise explain(database, rows, files)
 
 
-def _two_producers(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcError]:
-    """Yield the error for the first row whose item had another producer before."""
+def _two_of_item(database: Database, rows: DuckRows, files: Files, role: str) -> Iterator[MpcError]:
+    """Yield the error for the first row whose item had another producer, or label, before."""
+    # A label may be missing in some rows.
+    known = f"(SELECT * FROM {rows.kept})"
+    known = f"(SELECT * FROM {known} WHERE label IS NOT NULL)" if role == "label" else known
     found = _first(
         database,
-        f"SELECT item, one, producer FROM (SELECT * FROM {rows.kept}) JOIN (SELECT item, "
-        f"min_by([producer], row)[1] AS one FROM {rows.kept} GROUP BY item) USING (item) "
-        "WHERE producer IS DISTINCT FROM one ORDER BY row LIMIT 1",
+        f"SELECT item, one, {role} FROM {known} JOIN (SELECT item, "
+        f"min_by([{role}], row)[1] AS one FROM {known} GROUP BY item) USING (item) "
+        f"WHERE {role} IS DISTINCT FROM one ORDER BY row LIMIT 1",
     )
     if found is not None:
         columns = rows.spec.columns
-        labels = [
-            None if key is None else key_to_id(files, columns.producer, key) for key in found[1:]
-        ]
-        yield checks.two_producers(key_to_id(files, columns.item, found[0]), *labels)
+        name = getattr(columns, role)
+        labels = [None if key is None else key_to_id(files, name, key) for key in found[1:]]
+        yield checks.two_of_item(role, key_to_id(files, columns.item, found[0]), *labels)
 
 
 def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
@@ -428,7 +436,10 @@ def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
 
 def explain(database: Database, rows: DuckRows, files: Files) -> MpcError:
     """Return the error for the first check that the rows do not pass, in the order of memory."""
-    changed = "The log was read twice and was not the same: let nothing write to its files."
+    changed = (
+        "The files of the log must not change during an audit; got other rows at the second "
+        "reading. Let nothing write to them."
+    )
     return next(_errors(database, rows, files), MpcError(changed))
 
 
@@ -461,8 +472,9 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
     for role in ("unit", "segment"):
         if getattr(columns, role) is not None:
             yield from _two_of_one(database, rows, files, role)
-    if columns.producer is not None:
-        yield from _two_producers(database, rows, files)
+    for role in OF_ITEMS:
+        if getattr(columns, role) is not None:
+            yield from _two_of_item(database, rows, files, role)
     if columns.position is not None:
         whole = f"position >= 1 AND position <= {checks.LARGEST_WHOLE!r}"
         wrong = f"NOT ({whole} AND position = floor(position))"
@@ -525,8 +537,8 @@ def _not_finite_scores(
 ) -> MpcError:
     n_rows = _first(database, f"SELECT count(*) FROM {rows.kept}")[0]
     return MpcError(
-        f"The score column {name!r} must give finite scores, but {count:,} of {n_rows:,} are "
-        f"missing or infinite, the first in row {first}: fill or remove them."
+        f"The score column {name!r} must give finite scores; got {count:,} of {n_rows:,} missing "
+        f"or infinite, the first in row {first}. Fill or remove them."
     )
 
 
