@@ -8,6 +8,8 @@ numba and statsmodels load when a person asks for pairs or a regression.
 from mpc_lab.results.audit import Audit
 from mpc_lab.results.questions.boosts import FairBoost
 from mpc_lab.results.questions.certificate import Certificate
+from mpc_lab.results.questions.partial import PartialGaps
+from mpc_lab.results.questions.tell import Story
 from mpc_lab.results.recipe import Recipe
 from mpc_lab.results.schema import (
     check_curve,
@@ -23,7 +25,9 @@ __all__ = [
     "Audit",
     "Certificate",
     "FairBoost",
+    "PartialGaps",
     "Recipe",
+    "Story",
     "check_curve",
     "check_headline",
     "check_moments",

@@ -28,7 +28,6 @@ from mpc_lab.inference.estimates import (
 from mpc_lab.inference.verdicts import (
     LEAST_OVERLAP,
     MOST_SHOWN_ABOVE,
-    SHOWN_ORDER,
     Interval,
     adjust,
     bracket,
@@ -36,6 +35,7 @@ from mpc_lab.inference.verdicts import (
     floor_variance,
     mde,
     verdicts,
+    without_contradictions,
 )
 from mpc_lab.pairing.moments import (
     Moments,
@@ -54,6 +54,7 @@ from mpc_lab.vocabulary import (
     MATCHED,
     NOT_ESTIMABLE,
     PLAIN,
+    SHOWN_ORDER,
     VARIANCES,
     WEIGHED_SUMS,
     Mode,
@@ -109,7 +110,7 @@ def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
     needed = [name for name in VARIANCES[cluster].terms if name in WEIGHED_SUMS]
     if correction == CR3 and not moments.cr3.keys() >= set(needed):
         raise MpcError(
-            "correction='cr3' needs what single clusters weigh, which these sums do not hold; use "
+            "correction='cr3' must have the sums of single clusters; got sums without them. Use "
             "correction='plain'."
         )
 
@@ -276,6 +277,7 @@ def headline(
     weights: Sequence[UnitWeights] = (),
     flags: Mapping[str, Array] | None = None,
     sides: Sequence[TwoSides] = (),
+    complements: tuple[Sequence[tuple[int, int]], Sequence[int]] = ((), ()),
 ) -> xr.Dataset:
     """Label the cells at each group's own threshold.
 
@@ -294,6 +296,9 @@ def headline(
         What thresholds fall short of, by the names of variables.
     sides : sequence of TwoSides, optional
         For each rule, what both sides of a tie say.
+    complements : two sequences, optional
+        Groups, by number, of which every row is in exactly one; the rules that this binds. See
+        :func:`without_contradictions`.
     """
     found = [infer(moments, **plan.inference) for moments in own]
     cells: dict[str, Any] = {
@@ -310,7 +315,10 @@ def headline(
         correlations=correlations,
     )
     cells |= side_variables(plan, sides)
-    cells |= guarded(cells)
+    cells |= withhold_directions(cells)
+    cells["verdict"], cells["verdict_reason"] = without_contradictions(
+        cells["verdict"], cells["verdict_reason"], *complements
+    )
     cells |= _power_cells(plan, found)
     cells |= _heavy_cells(own, weights)
     found_pairs = cells["n_pairs"][:, [plan.swept_modes.index(MATCHED)]]
@@ -341,7 +349,7 @@ def _heavy_cells(own: Sequence[Moments], weights: Sequence[UnitWeights]) -> dict
         query = moments.by["query"]
         delta = moments.by["naive"].cu / np.maximum(moments.pairs, 1)
         total = query.at(delta)
-        # Squares that are rounding errors of equal sums are no query of their own.
+        # Squares that are rounding errors of equal sums are not a query of their own.
         known = total > 1e-12 * query.uu
         share = of_rule.largest_square / np.where(known, total, 1.0)
         squares.append(np.where(known, np.minimum(share, 1.0), np.nan)[..., 0])
@@ -402,7 +410,7 @@ def curve(
         For each rule, at the thresholds of the grid.
     grid : float64 array (epsilon,)
     in_edges : sequence of int64 arrays (group, epsilon)
-        For each rule, where the grid stands among the thresholds that `cross` is about.
+        For each rule, the index of the grid among the thresholds that `cross` is about.
     cross : callable or None
         From the number of a rule to how its thresholds move together; None: no band.
     """
@@ -494,7 +502,7 @@ def _by_group(plan: Plan, values: Array) -> Array:
 
 
 def mode_rows(audit: AuditBase) -> list[int]:
-    """Return where the modes of the headline stand among those of its moments."""
+    """Return the indices of the headline's modes among those of its moments."""
     names = headline_moments(audit)[0].mode_names
     return [names.index(mode) for mode in audit.headline["pairing_mode"].values.tolist()]
 
@@ -506,7 +514,7 @@ def headline_moments(audit: AuditBase) -> list[Moments]:
     own = audit.headline["epsilon"].transpose("scoring_rule", "group", ...).values[:, :, 0]
     kept = []
     for moments, epsilon in zip(moments_by_rule(audit), own, strict=True):
-        # A group without a threshold stands first, below every gap.
+        # A group without a threshold comes first, below every gap.
         sought = np.where(np.isnan(epsilon), -np.inf, epsilon)
         index = [[np.searchsorted(row, e)] for row, e in zip(moments.edges, sought, strict=True)]
         kept.append(moments.at(np.array(index, dtype=np.int64)))
@@ -524,7 +532,6 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
     """Return the effect of place and who was shown where, as (rule, mode, group)."""
     if not sides:
         return {}
-    found = [infer(one.place, **plan.inference) for one in sides]
     both = [mode.two_sided or bool(mode.bracket or mode.judged_by) for mode in plan.swept_modes]
     two = [mode.two_sided for mode in plan.swept_modes]
     one = [here and not twice for here, twice in zip(both, two, strict=True)]
@@ -535,20 +542,23 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
         known = np.array(modes)[None, :, None] & np.array(rules or [True])[:, None, None]
         return np.where(known, np.stack(values)[:, None], np.nan)
 
-    cells = {
-        f"place_effect{end}": spread([getattr(one, name)[0, :, 0] for one in found], both)
-        for end, name in _PLACE.items()
-    }
+    cells: dict[str, Array] = {}
+    if plan.place_effect:
+        found = [infer(one.place, **plan.inference) for one in sides]
+        cells = {
+            f"place_effect{end}": spread([getattr(one, name)[0, :, 0] for one in found], both)
+            for end, name in _PLACE.items()
+        }
+        # An effect of place without an interval is not estimable.
+        known = np.isfinite(cells["place_effect_low"])
+        cells["place_effect"] = np.where(known, cells["place_effect"], np.nan)
     if any(np.isfinite(compared.overlap).any() for compared in sides):
         cells["place_overlap"] = spread([compared.overlap for compared in sides], two)
         cells["shown_above"] = spread([compared.shown_above for compared in sides], one, baseline)
-    # An effect of place without an interval is not estimable.
-    known = np.isfinite(cells["place_effect_low"])
-    cells["place_effect"] = np.where(known, cells["place_effect"], np.nan)
     return cells
 
 
-def guarded(cells: dict[str, Array]) -> dict[str, Array]:
+def withhold_directions(cells: dict[str, Array]) -> dict[str, Array]:
     """Take the direction from cells whose pairs were not shown as their words say.
 
     Parameters

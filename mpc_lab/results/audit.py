@@ -58,6 +58,8 @@ class Audit(Questions):
         (group, rule label) to the curve of these two alone, in the form of `curve`.
     reread : callable, optional
         Reads the rows again, for the first method that needs them.
+    walk : Rewalk, optional
+        Walks the log again, wherever it is, for what can be had without all its rows.
 
     Attributes
     ----------
@@ -160,6 +162,28 @@ class Audit(Questions):
             flat[f"std_error_{family}"] = one
         return flat.to_dataframe(dim_order=list(HEADLINE_DIMS)).reset_index()
 
+    def to_metrics(self) -> dict[str, float]:
+        """Return the headline as a flat dict of numbers, for an experiment tracker.
+
+        Returns
+        -------
+        dict of str to float
+            Keys ``<rule>.<mode>.<group>.<variable>``, and ``<rule>.<mode>.n_flagged``, made of
+            letters, digits, ``_``, ``.``, ``-`` and spaces; other characters become ``_``, and a
+            number is added where two names would be one. ``flagged`` is 1 where the verdict is
+            undervalued or overvalued, ``gate`` is what :meth:`check` goes by (0 passes, 1 fails,
+            2 cannot tell). What is not a finite number is left out.
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
+        >>> found = audit.to_metrics()
+        >>> found["baseline.matched.1.n_pairs"], found["gate"]
+        (151.0, 0.0)
+        """
+        return _gate.metrics(self)
+
     def summary(self) -> str:
         """Say in plain words what was found, what was not, and how it was compared.
 
@@ -189,10 +213,10 @@ class Audit(Questions):
         min_pairs: int = 0,
         min_effective: float = 0,
     ) -> None:
-        """Raise :class:`mpc_lab.AuditFailed` where a group lies outside the tolerance.
+        """Raise :class:`mpc_lab.AuditFailed` where a group is outside the tolerance.
 
-        With a tolerance, the audit passes if every bracket lies inside ± the tolerance, and fails
-        if one lies wholly outside it with a direction verdict; otherwise it is inconclusive.
+        With a tolerance, the audit passes if every bracket is inside ± the tolerance, and fails
+        if one is wholly outside it with a direction verdict; otherwise it is inconclusive.
         Without a tolerance it fails on any direction verdict, is inconclusive where no group could
         be estimated, and else passes. One scoring rule and the first pairing mode asked for decide;
         what-if rules and further modes do not.
@@ -244,6 +268,7 @@ class Audit(Questions):
         *,
         items: bool = False,
         ids: bool = False,
+        queries: bool = False,
         key: str | None = None,
     ) -> None:
         """Write the audit, aggregates only and never rows, to a netCDF file.
@@ -258,8 +283,12 @@ class Audit(Questions):
         ids : bool
             Also write a hash of every query id, so that a pool can tell whether a query occurs in
             two audits.
+        queries : bool
+            Also write the pairs and the sum of every query at the headline, under a hash of its
+            id, so that :func:`mpc_lab.difference` can compare audits of the same queries.
         key : str
-            The secret that the hashes of `ids` are made with; the same for all audits of a pool.
+            The secret that the hashes of `ids` and `queries` are made with; the same for all
+            audits that are pooled or compared.
 
         Returns
         -------
@@ -277,7 +306,7 @@ class Audit(Questions):
         ...     mpc.load(Path(folder, "audit.nc")).groups
         ('1', '2')
         """
-        _storage.save(self, path, items=items, ids=ids, key=key)
+        _storage.save(self, path, items=items, ids=ids, queries=queries, key=key)
 
     def report(
         self,
@@ -456,6 +485,9 @@ class Audit(Questions):
         ----------
         **start
             Where to start: ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``, ``tab``.
+            ``label=`` is the column of the log with the titles of items, for the tab *Pairs*.
+            ``old=`` is another audit to compare this one with, in the tab *Compare*, which is
+            also there where the audit has two scoring rules.
 
         Returns
         -------

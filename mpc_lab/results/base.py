@@ -67,7 +67,7 @@ def refuse_rank_only(audit: AuditBase, method: str) -> None:
     """Refuse a question that needs scores."""
     if is_rank_only(audit):
         raise MpcError(
-            f"audit.{method}() must be asked of a log with scores; got places alone, which do not "
+            f"audit.{method}() must have a log with scores; got positions only, which do not "
             "say how far apart two items are. Give score=."
         )
 
@@ -88,7 +88,7 @@ def refuse_terms(audit: AuditBase, method: str, reasons: Mapping[str, str]) -> N
     for name, reason in reasons.items():
         if getattr(terms, name) != getattr(default, name):
             raise MpcError(
-                f"audit.{method}() must be asked of an audit without {name}=; got "
+                f"audit.{method}() must be called on an audit without {name}=; got "
                 f"{name}={getattr(terms, name)!r}. {reason} Run the audit without {name}=."
             )
 
@@ -107,8 +107,8 @@ def need_rows(audit: AuditBase, method: str) -> Ranking:
         audit.ranking, audit._scores = ranking, partial(known_scores, ranking)
     if audit.ranking is None:
         raise MpcError(
-            f"audit.{method}() needs the rows of the log, and this audit holds aggregates only; "
-            'give them with mpc.load("a.nc", ranking=ranking).'
+            f"audit.{method}() must have the rows of the log; got an audit that holds aggregates "
+            'only. Give the rows with mpc.load("a.nc", ranking=ranking).'
         )
     return audit.ranking
 
@@ -118,8 +118,8 @@ def check_same_rows(ranking: Ranking, attrs: Mapping[Any, Any], what: str) -> No
     for name in ("n_rows", "n_queries", "n_units", "n_items"):
         if getattr(ranking, name) != attrs.get(name):
             raise MpcError(
-                f"The ranking is not the one that {what} was made from: its {name} is "
-                f"{getattr(ranking, name):,}, not {attrs.get(name)}. Give the same rows."
+                f"ranking must be the one that {what} was made from, with {name} of "
+                f"{attrs.get(name)}; got {getattr(ranking, name):,}. Give the same rows."
             )
 
 
@@ -138,8 +138,8 @@ def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | 
     if rule == "baseline":
         return None
     raise MpcError(
-        f"The scores of rule {rule!r} are not kept in a saved audit; "
-        "run mpc.audit again on the ranking to see its pairs."
+        f"The scores of rule {rule!r} must be known to see its pairs; got a saved audit, "
+        "which does not keep them. Run mpc.audit again on the ranking."
     )
 
 
@@ -168,8 +168,8 @@ def known_scores(ranking: Ranking, label: str, group: str) -> Floats | None:
         return Column(label).scores(ranking, group)
     except MpcError as error:
         raise MpcError(
-            f"The scores of rule {label!r} are not kept in a saved audit, and the ranking has no "
-            "such column; run mpc.audit again with that rule."
+            f"The scores of rule {label!r} must be known; got a saved audit, which does not keep "
+            "them, and a ranking without such a column. Run mpc.audit again with that rule."
         ) from error
 
 
@@ -196,11 +196,13 @@ def chosen_groups(audit: AuditBase, method: str, groups: Any) -> tuple[str, ...]
     """Return the groups that were asked for by name or by a list of names, each once."""
     names = names_in(groups)
     if not names:
-        raise MpcError(f"{method} needs at least one group; leave groups out for all of them.")
+        raise MpcError(
+            f"{method} must name at least one group; got none. Leave groups out for all of them."
+        )
     for name in names:
         check_label("group", name, audit.groups)
     if len(set(names)) < len(names):
-        raise MpcError(f"{method} takes each group once; got {names!r}.")
+        raise MpcError(f"{method} must name each group once; got {names!r}.")
     return names
 
 
@@ -215,7 +217,22 @@ def cell_epsilon(audit: AuditBase, group: str, rule: str) -> float:
     value = headline_epsilon(audit, group, rule)
     if math.isnan(value):
         raise MpcError(
-            f"Group {group!r} has no pair under rule {rule!r}, so it has no threshold to list "
-            "pairs at; give epsilon."
+            f"Group {group!r} must have pairs under rule {rule!r} to choose a threshold "
+            "from; got none. Give epsilon."
         )
     return value
+
+
+def read_complements(audit: AuditBase) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return which groups are complements, and which rules that binds, both by number."""
+    groups = audit.headline["group"].values.tolist()
+    rules = audit.headline["scoring_rule"].values.tolist()
+    try:
+        known = json.loads(str(audit.attrs.get("complements", '{"groups": [], "rules": []}')))
+        pairs = [(groups.index(one), groups.index(other)) for one, other in known["groups"]]
+        return pairs, [rules.index(rule) for rule in known["rules"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MpcError(
+            "The complements of a saved audit must be pairs of its groups; got something else. "
+            "Save the audit again."
+        ) from error

@@ -1,7 +1,9 @@
-"""A decision from an audit: pass, fail, or not enough to tell."""
+"""An audit for a machine: a decision (pass, fail, not enough to tell), and numbers by name."""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,14 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.errors import AuditFailed, MpcError, check_level, check_number, check_whole
-from mpc_lab.inference.verdicts import check_tolerance, gate, outside
-from mpc_lab.results.assemble import bracketed, guarded, headline_moments, infer, judge, mode_rows
-from mpc_lab.results.base import check_label, correction_of, settings
+from mpc_lab.inference.verdicts import (
+    check_tolerance,
+    gate,
+    outside,
+    without_contradictions,
+)
+from mpc_lab.results.assemble import (
+    bracketed,
+    headline_moments,
+    infer,
+    judge,
+    mode_rows,
+    withhold_directions,
+)
+from mpc_lab.results.base import check_label, correction_of, read_complements, settings
 from mpc_lab.results.questions.sequence import intervals
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.results.wording import declared, outcome_word, range_in_words
-from mpc_lab.text import listing, quoted
-from mpc_lab.vocabulary import NOT_ESTIMABLE, WITHIN
+from mpc_lab.text import listing, quote
+from mpc_lab.vocabulary import COMPLEMENT, DIRECTIONS, NOT_ESTIMABLE, WITHIN
 
 _ANSWERS = ("warn", "raise", "pass")
 
@@ -46,6 +60,8 @@ class Decision:
         The groups with too few pairs, or clusters, to decide.
     ranges : dict
         The interval of each undecided group.
+    contradicting : tuple of str
+        The groups without a direction because their complement would get the same one.
     """
 
     answer: int
@@ -57,6 +73,7 @@ class Decision:
     planned: int | None = None
     set_aside: tuple[str, ...] = ()
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    contradicting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,7 @@ def check(
     scoring_rule: str | None = None,
     least: Least | None = None,
 ) -> None:
-    """Raise where a group lies outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
+    """Raise where a group is outside the tolerance; see :meth:`mpc_lab.Audit.check`."""
     if not isinstance(inconclusive, str) or inconclusive not in _ANSWERS:
         raise MpcError(f"inconclusive must be 'warn', 'raise' or 'pass'; got {inconclusive!r}.")
     found = decide(audit, tolerance, level, planned, scoring_rule, least)
@@ -109,9 +126,9 @@ def _why_undecided(audit: AuditBase, found: Decision) -> str:
         return ""
     word = outcome_word(settings(audit))
     known = [
-        f"{quoted(group)}, `{word}` between {range_in_words(*ends)}"
+        f"{quote(group)}, `{word}` between {range_in_words(*ends)}"
         if np.isfinite(ends).all()
-        else f"{quoted(group)}, not estimable"
+        else f"{quote(group)}, not estimable"
         for group, ends in found.ranges.items()
     ]
     return f". Tolerance {found.tolerance:g}: {'; '.join(known[:4])}" + (
@@ -122,7 +139,7 @@ def _why_undecided(audit: AuditBase, found: Decision) -> str:
 def _not_asked(found: Decision) -> str:
     if not found.set_aside:
         return ""
-    named = listing([quoted(group) for group in found.set_aside])
+    named = listing([quote(group) for group in found.set_aside])
     return f" Too few pairs or effective clusters to decide, so not counted: {named}."
 
 
@@ -172,18 +189,24 @@ def _basis(found: Decision) -> str:
 
 
 def _said(found: Decision) -> str:
-    where = "" if found.scoring_rule == "baseline" else f", under rule {quoted(found.scoring_rule)}"
+    where = "" if found.scoring_rule == "baseline" else f", under rule {quote(found.scoring_rule)}"
     if found.answer == 1:
-        named = listing([quoted(group) for group in found.failed])
+        named = listing([quote(group) for group in found.failed])
         what = "a gap" if found.tolerance is None else "a gap outside the tolerance"
         return f"found {what}: {named}{where}"
     if found.answer == 2 and not found.undecided and found.set_aside:
         return "has no group with enough pairs or effective clusters, so it says nothing"
+    if found.answer == 2 and found.tolerance is None and found.contradicting:
+        named = listing([quote(group) for group in found.contradicting])
+        return (
+            f"found gaps that contradict each other, of a group and of its complement: {named}"
+            f"{where}. Audit them at one threshold"
+        )
     if found.answer == 2 and found.tolerance is None:
         few = " with enough pairs" if found.set_aside else ""
         return f"could estimate no group{few}, so it says nothing"
     if found.answer == 2:
-        named = listing([quoted(group) for group in found.undecided])
+        named = listing([quote(group) for group in found.undecided])
         return f"cannot tell whether the gap is within the tolerance: {named}{where}"
     if found.tolerance is None:
         return f"found no gap{where}, which is not evidence that there is none"
@@ -223,9 +246,9 @@ def decide(
     tolerance = None if tolerance is None else float(tolerance)
     level = float(options["level"] if level is None else check_level(level))
     if planned is None:
-        cells = _judged(audit, level, tolerance)
+        cells = _judge(audit, level, tolerance)
     else:
-        cells = _judged_anytime(audit, level, tolerance, planned)
+        cells = _judge_anytime(audit, level, tolerance, planned)
     rule, mode = _deciding(audit, scoring_rule)
     rules, modes = (audit.headline[dim].values.tolist() for dim in ("scoring_rule", "pairing_mode"))
     at = rules.index(rule), mode_rows(audit)[modes.index(mode)]
@@ -237,13 +260,28 @@ def decide(
     if answer == 0 and (verdict[~small] == NOT_ESTIMABLE).all():
         # Where nothing could be looked at, "nothing found" would let a broken log pass.
         answer = 2
+    contradicts = (cells["verdict_reason"][at] == COMPLEMENT) & ~small
+    if answer == 0 and contradicts.any():
+        # Both were flagged, and one of the two flags may well be right.
+        answer = 2
     fails = outside(verdict, low, high, tolerance=tolerance)
-    failed = _named(audit, fails & ~small)
-    undecided = _named(audit, ~fails & (verdict != WITHIN) & ~small)
+    failed = _names_of(audit, fails & ~small)
+    undecided = _names_of(audit, ~fails & (verdict != WITHIN) & ~small)
     looks = None if planned is None else int(planned)
     ends = dict(zip(audit.groups, zip(low.tolist(), high.tolist(), strict=True), strict=True))
-    ranges, aside = {group: ends[group] for group in undecided}, _named(audit, small)
-    return Decision(answer, failed, undecided, tolerance, rule, mode, looks, aside, ranges)
+    ranges, aside = {group: ends[group] for group in undecided}, _names_of(audit, small)
+    return Decision(
+        answer,
+        failed,
+        undecided,
+        tolerance,
+        rule,
+        mode,
+        looks,
+        aside,
+        ranges,
+        _names_of(audit, contradicts),
+    )
 
 
 def _below(audit: AuditBase, rule: str, mode: str, least: Least) -> NDArray[np.bool_]:
@@ -264,7 +302,7 @@ def _deciding(audit: AuditBase, scoring_rule: str | None) -> tuple[str, str]:
     return rule if rule in rules else str(rules[0]), mode
 
 
-def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str, Any]:
+def _judge(audit: AuditBase, level: float, tolerance: float | None) -> dict[str, Any]:
     options = settings(audit)
     correlations = None
     if options["adjust"] == "romano_wolf" and audit.moments is not None:
@@ -287,23 +325,28 @@ def _judged(audit: AuditBase, level: float, tolerance: float | None) -> dict[str
         seed=int(options.get("seed", 0)),
         correlations=correlations,
     )
-    return cells | _guarded(audit, cells)
+    return cells | _guard(audit, cells)
 
 
-def _guarded(audit: AuditBase, cells: dict[str, Any]) -> dict[str, Any]:
-    """Take the direction from cells whose pairs were not shown as their words say."""
+def _guard(audit: AuditBase, cells: dict[str, Any]) -> dict[str, Any]:
+    """Take the direction from cells whose pairs, or whose complement, do not allow it."""
     shown = {}
     rows = mode_rows(audit)
     for name in ("place_overlap", "shown_above"):
         if name not in audit.headline:
-            return {}
+            break
         shown[name] = np.full(cells["verdict"].shape, np.nan)
         known = audit.headline[name].transpose("scoring_rule", "pairing_mode", "group").values
         shown[name][:, rows] = known
-    return guarded(cells | shown)
+    else:
+        cells = cells | withhold_directions(cells | shown)
+    verdict, reason = without_contradictions(
+        cells["verdict"], cells["verdict_reason"], *read_complements(audit)
+    )
+    return {"verdict": verdict, "verdict_reason": reason}
 
 
-def _judged_anytime(
+def _judge_anytime(
     audit: AuditBase, level: float, tolerance: float | None, planned: int
 ) -> dict[str, Any]:
     """Judge by intervals that hold at all looks together; nothing is ever cut at 0."""
@@ -312,7 +355,7 @@ def _judged_anytime(
     cells = {"ci_low_adjusted": low, "ci_high_adjusted": high, "ci_cut": cut}
     modes = headline_moments(audit)[0].modes
     cells |= bracketed(modes, cells, np.full(low.shape, ""), tolerance)
-    return cells | _guarded(audit, cells)
+    return cells | _guard(audit, cells)
 
 
 def own_tolerance(audit: AuditBase, tolerance: float | None) -> float | None:
@@ -320,5 +363,64 @@ def own_tolerance(audit: AuditBase, tolerance: float | None) -> float | None:
     return settings(audit).get("tolerance") if tolerance is None else tolerance
 
 
-def _named(audit: AuditBase, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+def _names_of(audit: AuditBase, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(group for group, flag in zip(audit.groups, chosen, strict=True) if flag)
+
+
+# ---- a flat dict of numbers, for an experiment tracker
+
+_NUMBERS = (
+    "estimate",
+    "std_error",
+    "ci_low",
+    "ci_high",
+    "bracket_low",
+    "bracket_high",
+    "bracket_p_adjusted",
+    "n_pairs",
+    "n_effective",
+    "epsilon",
+    "mde",
+)
+# What MLflow, Weights & Biases and most others take in a name.
+_UNSAFE = re.compile(r"[^0-9A-Za-z_. -]+")
+
+
+def metrics(audit: AuditBase) -> dict[str, float]:
+    """Return the numbers of a headline by name; see :meth:`mpc_lab.Audit.to_metrics`."""
+    rules, modes = (audit.headline[dim].values.tolist() for dim in ("scoring_rule", "pairing_mode"))
+    groups = dict(zip(audit.groups, _keys(audit.groups), strict=True))
+    by_rule = dict(zip(rules, _keys(rules), strict=True))
+    found: dict[str, float] = {"gate": float(decide(audit).answer)}
+    for rule in rules:
+        for mode in modes:
+            at = audit.headline.sel(scoring_rule=rule, pairing_mode=mode)
+            prefix = f"{by_rule[rule]}.{mode}"
+            flagged = [verdict in DIRECTIONS for verdict in at["verdict"].values.tolist()]
+            found[f"{prefix}.n_flagged"] = float(sum(flagged))
+            for k, group in enumerate(audit.groups):
+                one = f"{prefix}.{groups[group]}"
+                for name in (name for name in _NUMBERS if name in at):
+                    found[f"{one}.{name}"] = float(at[name].values[k])
+                found[f"{one}.flagged"] = float(flagged[k])
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _keys(names: list[str] | tuple[str, ...]) -> list[str]:
+    """Return names that a tracker takes, no two alike.
+
+    Examples
+    --------
+    >>> _keys(["a/b", "a|b", "c"])
+    ['a_b', 'a_b_2', 'c']
+    """
+    found: list[str] = []
+    for name in names:
+        # A dot separates the parts of a key.
+        plain = _UNSAFE.sub("_", name).replace(".", "_").strip() or "_"
+        key, k = plain, 1
+        while key.lower() in (other.lower() for other in found):
+            k += 1
+            key = f"{plain}_{k}"
+        found.append(key)
+    return found

@@ -1,4 +1,4 @@
-"""How the parts of an audit lie in a netCDF file, and how they are taken out of it again.
+"""How the parts of an audit are laid out in a netCDF file, and how they are taken out of it again.
 
 Each part is a group, each variable a dataset with dimension scales, so that any reader of netCDF
 understands the file. The sums of squares of ``moments``, which are eighteen variables in memory,
@@ -38,7 +38,17 @@ from mpc_lab.results.schema import (
     text,
 )
 
-PARTS: Final = ("headline", "curve", "moments", "items", "dyads", "cross", "ids", "objective")
+PARTS: Final = (
+    "headline",
+    "curve",
+    "moments",
+    "items",
+    "dyads",
+    "cross",
+    "ids",
+    "queries",
+    "objective",
+)
 # The attribute of each group that lists its variables in order, with all that is not a number:
 # one text is read faster than two attributes and some dimension scales of each variable.
 _VARIABLES: Final = "_variables"
@@ -64,7 +74,7 @@ _NUMBERS: Final = frozenset((h5t.INTEGER, h5t.FLOAT))
 # How netCDF ties variables to their dimensions; the only references that a saved audit holds.
 _DIMENSIONS: Final = {"DIMENSION_LIST": h5t.VLEN, "REFERENCE_LIST": h5t.COMPOUND}
 _LINKS: Final = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to another file"}
-# In a file a text of any length is its length, and where in the file it lies.
+# In a file a text of any length is its length, and its place in the file.
 _TEXT_IN_FILE: Final = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 _SPARE = 1 << 26
 _BRACKET_OF_0_1: Final = {
@@ -213,7 +223,7 @@ def _write_attribute(to: h5py.HLObject, name: str, value: Attribute) -> None:
 
 def _read_variables(group: h5py.Group, part: str) -> xr.Dataset:
     attrs = _attributes(group)
-    listed = _listed(group, part)
+    listed = _list_variables(group, part)
     names = {name.decode("utf-8", "surrogatepass") for name in group.id}
     stack = dict(_read_stack(group)) if part == "moments" and _STACK in names else {}
     found = {
@@ -232,7 +242,7 @@ def _read_variables(group: h5py.Group, part: str) -> xr.Dataset:
     )
 
 
-def _listed(group: h5py.Group, part: str) -> dict[str, dict[str, Any]]:
+def _list_variables(group: h5py.Group, part: str) -> dict[str, dict[str, Any]]:
     """Return what the file says of the variables of a part: dims, kind and attributes of each."""
     found = json.loads(_read_attribute(h5py.h5a.open(group.id, _VARIABLES.encode())))
     sound = isinstance(found, dict) and all(
@@ -249,7 +259,7 @@ def _listed(group: h5py.Group, part: str) -> dict[str, dict[str, Any]]:
 
 def _read_stack(group: h5py.Group) -> Iterator[tuple[str, NDArray[np.float64]]]:
     sums = _values(group, _STACK)
-    families, squares = (_decoded(_values(group, dim)).tolist() for dim in ("family", "square"))
+    families, squares = (_decode(_values(group, dim)).tolist() for dim in ("family", "square"))
     for family, arrays in zip(families, sums, strict=True):
         for square, array in zip(squares, arrays, strict=True):
             yield f"{family}_{square}", array
@@ -261,7 +271,7 @@ def _read_variable(group: h5py.Group, name: str, note: Mapping[str, Any], part: 
     if values.ndim != len(dims):
         raise MpcError(f"{part}.{name} must have dims {dims}; got shape {values.shape}.")
     if values.dtype.kind == "S":
-        values = _decoded(values)
+        values = _decode(values)
     elif note.get("kind") == "b":
         values = values.astype(np.bool_)
     return xr.Variable(dims, values, clean_attrs(note["attrs"]))
@@ -278,7 +288,7 @@ def _values(group: h5py.Group, name: str) -> NDArray[Any]:
     return values
 
 
-def _decoded(values: NDArray[np.bytes_]) -> NDArray[np.str_]:
+def _decode(values: NDArray[np.bytes_]) -> NDArray[np.str_]:
     return np.char.decode(values, "utf-8", "surrogatepass")
 
 
@@ -296,7 +306,7 @@ def _attributes(of: h5py.HLObject) -> dict[str, Attribute]:
 
 
 def _read_attribute(attribute: Any) -> Any:
-    """Return the one number or text of an attribute, which may stand in an array of one."""
+    """Return the one number or text of an attribute, which may be in an array of one."""
     kind = attribute.get_type()
     of_any_length = kind.get_class() == h5py.h5t.STRING and kind.is_variable_str()
     values = np.empty(attribute.shape, dtype=object if of_any_length else attribute.dtype)
@@ -345,8 +355,8 @@ def _check_size(tree: xr.DataTree, data: bytes, name: str) -> None:
     claimed = sum(node.to_dataset(inherit=False).nbytes for node in tree.subtree)
     if claimed > PACKED_AT_MOST * len(data) + _SPARE:
         raise MpcError(
-            f"{name!r} claims to hold {claimed:,} bytes, more than such a file can; it was not "
-            "written by audit.save()."
+            f"{name!r} must not claim to hold more than a file of its size can; got {claimed:,} "
+            "bytes. Give a file as audit.save() wrote it."
         )
 
 

@@ -1,10 +1,16 @@
-"""The plan of an audit: every choice checked before any work is done, printable and stored."""
+"""The plan of an audit: every choice checked before any work is done, printable and stored.
+
+Plans that were carried out are counted by log: whoever tries six thresholds and shows one of them
+should show that there were six.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import platform
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,7 +43,7 @@ from mpc_lab.pairing.terms import (
     Threshold,
     as_threshold,
 )
-from mpc_lab.ranking import Known, LogFacts, group_index
+from mpc_lab.ranking import Known, LogFacts, Ranking, group_index
 from mpc_lab.ranking.examination import Curve
 from mpc_lab.results.wording import PRIMARY_PARTS, Primary
 from mpc_lab.scoring import Boosted, Column, Custom, Rule, as_rule, as_rules
@@ -68,8 +74,8 @@ BASELINE = "baseline"
 class Plan:
     """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
 
-    `cluster` is never ``"auto"`` here: it is what that stands for. `owner` says whether the pairs
-    of items move with those of their producer.
+    `cluster` is never ``"auto"`` here: it is what that means. `owner` says whether the pairs
+    of items move with those of their producer, `place_effect` whether that of place is worked out.
     """
 
     groups: tuple[str, ...]
@@ -93,6 +99,7 @@ class Plan:
     owner: str = ITEM
     estimand: str = PAIRS
     correction: str = CR3
+    place_effect: bool = True
 
     @property
     def inference(self) -> dict[str, Any]:
@@ -121,13 +128,19 @@ class Plan:
         return tuple(rule.label for rule in self.scoring_rules)
 
     @property
+    def common_scores(self) -> list[int]:
+        """The rules, by number, that give an item one score whatever group is looked at."""
+        own = (Boosted, Custom)
+        return [k for k, rule in enumerate(self.scoring_rules) if not isinstance(rule, own)]
+
+    @property
     def swept_modes(self) -> tuple[Mode, ...]:
         """The modes that are summed over: a verdict on ``matched`` needs ``mirrored`` too."""
         return swept_modes(self.pairing_modes)
 
     @property
     def mode_rows(self) -> list[int]:
-        """Where the wanted modes stand among the swept ones."""
+        """The indices of the wanted modes among the swept ones."""
         swept = [mode.name for mode in self.swept_modes]
         return [swept.index(mode) for mode in self.pairing_modes]
 
@@ -135,6 +148,7 @@ class Plan:
         """Return the plan as one JSON text."""
         options = {name: getattr(self, name) for name in self.__dataclass_fields__}
         del options["owner"]  # which follows from the columns and the cluster
+        del options["place_effect"]  # which is not an option of an audit
         options["scoring_rules"] = self.rule_labels
         options["threshold"] = repr(self.threshold)
         options["primary"] = None if self.primary is None else self.primary.to_dict()
@@ -225,7 +239,7 @@ def _rank_only(
         if other:
             raise MpcError(
                 f"{option} must be left out for a log without scores; got another choice. Places "
-                "do not say how far apart two items are, so only neighbours are compared; give "
+                "do not say how far apart two items are, so only neighbours are compared. Give "
                 "score= for more."
             )
     return (ADJACENT.name,), _NEIGHBOURS, [_NEIGHBOURS]
@@ -259,7 +273,9 @@ def _groups(
                 "(against=); got it in both. Leave it out of one of them."
             )
     if not chosen:
-        raise MpcError("An audit needs at least one group, but there is none to audit.")
+        raise MpcError(
+            "An audit must have at least one group; got none. Name the column of groups."
+        )
     return chosen
 
 
@@ -276,13 +292,13 @@ def _cluster(log: Known, cluster: str) -> str:
     _label("cluster", cluster, public_variances(), "auto")
     if VARIANCES[cluster].needs_items and not known:
         raise MpcError(
-            f"cluster={cluster!r} needs to know the items: name the item column of the ranking, "
-            "or use cluster='query'."
+            f"cluster={cluster!r} must know the items; got a log without them. Name the item "
+            "column of the ranking, or use cluster='query'."
         )
     if VARIANCES[cluster].owner == PRODUCER and log.columns.producer is None:
         raise MpcError(
-            f"cluster={cluster!r} needs to know the producers: name the producer column of the "
-            "ranking, or use cluster='union'."
+            f"cluster={cluster!r} must know the producers; got a log without them. Name the "
+            "producer column of the ranking, or use cluster='union'."
         )
     return cluster
 
@@ -308,7 +324,7 @@ def _bounds(given: object) -> tuple[float, float] | None:
 def _labels(option: str, given: Sequence[str] | str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(_iterable(option, given))
     if not names:
-        raise MpcError(f"{option} needs at least one of {_listed(known)}.")
+        raise MpcError(f"{option} must name at least one of {_listed(known)}; got none.")
     for name in names:
         _label(option, name, known)
     _refuse_twice(option, names)
@@ -317,7 +333,7 @@ def _labels(option: str, given: Sequence[str] | str, known: tuple[str, ...]) -> 
 
 def _iterable(option: str, given: Any) -> Iterable[Any]:
     if not isinstance(given, Iterable):
-        raise MpcError(f"{option} takes a name or a list of names, not {given!r}.")
+        raise MpcError(f"{option} must be a name or a list of names; got {given!r}.")
     return given
 
 
@@ -326,7 +342,7 @@ def _label(option: str, name: Any, known: tuple[str, ...], *also: str) -> str:
     if not isinstance(name, str) or name not in choices:
         hint = near_match(name, choices) if isinstance(name, str) else ""
         hint = hint if "mean" in hint else ""
-        raise MpcError(f"{option} takes {_listed(choices)}, not {name!r}.{hint}")
+        raise MpcError(f"{option} must be one of {_listed(choices)}; got {name!r}.{hint}")
     return name
 
 
@@ -337,25 +353,28 @@ def _listed(names: tuple[str, ...]) -> str:
 def _refuse_twice(option: str, names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise MpcError(f"{option} names {twice!r} twice; name it once.")
+        raise MpcError(f"{option} must name each one once; got {twice!r} twice.")
 
 
 def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     try:
         grid = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
-        raise MpcError(f"epsilon takes numbers, not {epsilon!r}.") from None
+        raise MpcError(f"epsilon must be numbers; got {epsilon!r}.") from None
     if grid.ndim != 1 or not grid.size:
-        raise MpcError(f"epsilon takes a list of at least one number, not {epsilon!r}.")
+        raise MpcError(f"epsilon must be a list of at least one number; got {epsilon!r}.")
     for value in grid.tolist():
         check_epsilon(value)
     if grid.size > _THRESHOLDS_AT_MOST:
         raise MpcError(
-            f"epsilon takes at most {_THRESHOLDS_AT_MOST} thresholds, not {grid.size:,}; a curve "
-            "needs no more."
+            f"epsilon must be at most {_THRESHOLDS_AT_MOST} thresholds; got {grid.size:,}. Give "
+            "fewer."
         )
     if (np.diff(grid) <= 0).any():
-        raise MpcError("epsilon must ascend with no number twice; pass np.unique(epsilon).")
+        raise MpcError(
+            "epsilon must ascend, with each number once; got numbers that do not. "
+            "Pass np.unique(epsilon)."
+        )
     return tuple(grid.tolist())
 
 
@@ -486,6 +505,17 @@ def attributes(
     }
 
 
+def complements_attribute(
+    plan: Plan, pairs: Sequence[tuple[int, int]], rules: Sequence[int]
+) -> dict[str, int | float | str]:
+    """Return the attribute that says which groups are complements, and which rules that binds."""
+    if not pairs:
+        return {}
+    named = [[plan.groups[one], plan.groups[other]] for one, other in pairs]
+    bound = [plan.rule_labels[k] for k in rules]
+    return {"complements": json.dumps({"groups": named, "rules": bound})}
+
+
 def plan_attributes(plan: Plan) -> dict[str, int | float | str]:
     """Return the attributes that say how an audit was made."""
     family = {
@@ -521,3 +551,42 @@ def _plain(value: Any) -> Any:
 
 def _columns(facts: LogFacts) -> dict[str, Any]:
     return {name: getattr(facts.columns, name) for name in facts.columns.__dataclass_fields__}
+
+
+# ---- how many audits of one log this process has made; nothing that compares, hashes or pools
+# audits sees it
+
+_KEPT_AT_MOST = 1_000
+_LOCK = threading.Lock()
+_MADE: dict[str, list[dict[str, Any]]] = {}
+
+
+def key_of(ranking: Ranking | None, origin: Mapping[str, Any]) -> str | None:
+    """Return what tells logs from each other, None where nothing does.
+
+    The SHA-256 of queries and outcomes of rows in memory, the checksums of files that are walked:
+    other scores, groups or directions are other looks at the same log, so the fingerprint of the
+    audited rows would miss them. Frames on a cluster are not counted.
+    """
+    if ranking is None:
+        stamps = [one.get("sha256") for one in origin.get("files", []) if isinstance(one, dict)]
+        return json.dumps(stamps) if stamps and all(stamps) else None
+    digest = hashlib.sha256()
+    for part in (ranking.query_code, ranking.outcome_given):
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def count_look(key: str | None, attrs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Note an audit by its attributes, and return the options of all of this log, this one last."""
+    if key is None:
+        return ()
+    options, columns = (json.loads(str(attrs[name])) for name in ("options", "columns"))
+    with _LOCK:
+        made = _MADE.setdefault(key, [])
+        made.append(options | columns)
+        if len(made) > _KEPT_AT_MOST:
+            del made[1]
+        if len(_MADE) > _KEPT_AT_MOST:
+            _MADE.pop(next(iter(_MADE)))
+        return tuple(dict(one) for one in made)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.verdicts import mde
@@ -29,8 +28,14 @@ from mpc_lab.pairing.terms import (
 from mpc_lab.results import assemble
 from mpc_lab.results.assemble import infer
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.base import correction_of, is_rank_only, names_in, settings
-from mpc_lab.results.plan import Plan, plan_attributes
+from mpc_lab.results.base import (
+    correction_of,
+    is_rank_only,
+    names_in,
+    read_complements,
+    settings,
+)
+from mpc_lab.results.plan import Plan, complements_attribute, plan_attributes
 from mpc_lab.results.pooling import (
     Share,
     item_tables,
@@ -44,9 +49,8 @@ from mpc_lab.results.pooling import (
 )
 from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import declared
-from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, swept_modes
+from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
-Floats = NDArray[np.float64]
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
 # What older audits do not name, they took as it is.
 _TERMS = {
@@ -107,7 +111,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     known_distinct = _check_ids(audits)
     lost: list[str] = []
     modes = _common_modes(audits)
-    shares, groups, rules = _aligned(audits, modes, lost)
+    shares, groups, rules = _align(audits, modes, lost)
     grid, edges = _shared_thresholds(audits)
     summed = [sum_rule(shares, k, edges) for k in range(len(rules))]
     plan = _plan(options, groups, rules, modes, grid)
@@ -162,19 +166,27 @@ def _fingerprint(audit: Audit) -> str:
 def _check_rows(audits: list[Audit]) -> None:
     prints = [found for found in map(_fingerprint, audits) if found]
     if len(set(prints)) < len(prints):
-        raise MpcError("Two of these audits were made from the same rows; pool each log once.")
+        raise MpcError(
+            "audits must be of different logs; got two of the same rows. Pool each log once."
+        )
 
 
 def _check_columns(audits: list[Audit]) -> None:
     """Refuse scores of two directions, and places among scores."""
     every = [json.loads(str(audit.attrs.get("columns", "{}"))) for audit in audits]
     if len({bool(columns.get("ascending")) for columns in every}) > 1:
-        raise MpcError("Audits are pooled at one direction of scores; got some with ascending=.")
+        raise MpcError(
+            "audits must have one direction of scores; got some with ascending= and some "
+            "without. Run them alike."
+        )
     for name in ("examined", "examined_floor"):
         if len({json.dumps(columns.get(name), sort_keys=True) for columns in every}) > 1:
-            raise MpcError(f"Audits are pooled at one {name}=; got several. Run them alike.")
+            raise MpcError(f"audits must all have the same {name}=; got several. Run them alike.")
     if len({is_rank_only(audit) for audit in audits}) > 1:
-        raise MpcError("Audits are pooled with scores or without; got both kinds of logs.")
+        raise MpcError(
+            "Either all audits must have scores, or none of them; got some of each kind. Pool each "
+            "kind on its own."
+        )
 
 
 def _common_options(audits: list[Audit]) -> dict[str, Any]:
@@ -183,8 +195,7 @@ def _common_options(audits: list[Audit]) -> dict[str, Any]:
         values = {json.dumps(options.get(name)) for options in every}
         if len(values) > 1:
             raise MpcError(
-                f"Audits are pooled at one {name}, but these have {' and '.join(sorted(values))}: "
-                "run them alike."
+                f"audits must have one {name}; got {' and '.join(sorted(values))}. Run them alike."
             )
     return every[0]
 
@@ -200,8 +211,9 @@ def _check_ids(audits: list[Audit]) -> bool:
     twice = len(every) - len(np.unique(every))
     if twice:
         raise MpcError(
-            f"{twice:,} queries occur in more than one of these audits, so their sums do not add "
-            "up to one audit: audit the rows together, or cut the logs at whole queries."
+            f"Each query must be in one of the audits; got {twice:,} in more than one, so that "
+            "their sums do not add up to one audit. Audit the rows together, or cut the logs at "
+            "whole queries."
         )
     return True
 
@@ -214,11 +226,11 @@ def _common_modes(audits: list[Audit]) -> tuple[str, ...]:
         if all(mode in audit.headline["pairing_mode"].values for audit in audits)
     ]
     if not modes:
-        raise MpcError("These audits have no pairing mode in common, so there is nothing to pool.")
+        raise MpcError("audits must have a pairing mode in common; got none. Run them alike.")
     return tuple(modes)
 
 
-def _aligned(
+def _align(
     audits: list[Audit], modes: tuple[str, ...], lost: list[str]
 ) -> tuple[list[Share], tuple[str, ...], tuple[str, ...]]:
     groups = _common_groups(audits, lost)
@@ -251,7 +263,7 @@ def _common_groups(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
         else:
             lost.append(f"group {group!r}: not asked for in every audit")
     if not kept:
-        raise MpcError("These audits have no group in common, so there is nothing to pool.")
+        raise MpcError("audits must have a group in common; got none. Run them alike.")
     return tuple(kept)
 
 
@@ -264,7 +276,10 @@ def _common_rules(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
         else:
             kept.append(rule)
     if not kept:
-        raise MpcError(f"No scoring rule of these audits can be pooled: {'; '.join(lost)}.")
+        raise MpcError(
+            f"audits must have a scoring rule that can be pooled; got none ({'; '.join(lost)}). "
+            "Run them alike."
+        )
     return tuple(kept)
 
 
@@ -282,7 +297,8 @@ def _shared_thresholds(audits: list[Audit]) -> tuple[Floats, Floats]:
     grid = reduce(np.intersect1d, [sums_of(audit)["grid"].values for audit in audits])
     if not len(grid):
         raise MpcError(
-            "The grids of these audits share no threshold: run them with the same epsilon=[…]."
+            "audits must have a threshold of their grids in common; got none. Run them with the "
+            "same epsilon=[…]."
         )
     threshold = parse_threshold(str(settings(audits[0])["threshold"]))
     own = [threshold] if isinstance(threshold, float) else []
@@ -352,6 +368,7 @@ def _audit(
     reach = _reach(plan, audits)
     chosen = [_own(plan, *one) for one in zip(summed, all_pairs, reach, strict=True)]
     short = [enough for _, _, enough in chosen if enough is not None]
+    complements = _complements(plan, audits)
     edges = summed[0].edges[0]
     in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
     return Audit(
@@ -364,16 +381,29 @@ def _audit(
             np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _, _ in chosen]),
             np.stack([wanted for _, wanted, _ in chosen]),
             flags={"short_of_pairs": np.stack(short) & (all_pairs > 0)} if short else None,
+            complements=complements,
         ),
         assemble.curve(
             plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
         ),
         label_sums(plan, summed, grid, all_pairs, capped=capped),
-        _attributes(plan, audits, lost, known_distinct),
+        _attributes(plan, audits, lost, known_distinct) | complements_attribute(plan, *complements),
     )
 
 
-def _without(moments: Moments, empty: NDArray[np.bool_]) -> Moments:
+def _complements(plan: Plan, audits: list[Audit]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the groups that are complements in every log, and the rules that this binds."""
+    every, bound = [], []
+    for audit in audits:
+        pairs, rules = read_complements(audit)
+        every.append({frozenset((audit.groups[one], audit.groups[other])) for one, other in pairs})
+        bound.append({audit.headline["scoring_rule"].values[k].item() for k in rules})
+    common = [sorted(map(plan.groups.index, pair)) for pair in set.intersection(*every)]
+    rules = [plan.rule_labels.index(rule) for rule in set.intersection(*bound)]
+    return sorted((one, other) for one, other in common), sorted(rules)
+
+
+def _without(moments: Moments, empty: Flags) -> Moments:
     """Leave a group without a threshold no pair in any mode."""
     kept = np.where(empty, 0, 1)[None, :, None]
     return replace(
@@ -407,7 +437,7 @@ def _reach(plan: Plan, audits: list[Audit]) -> Floats:
 
 def _own(
     plan: Plan, moments: Moments, all_pairs: Floats, reach: Floats
-) -> tuple[NDArray[np.int64], Floats, Flags | None]:
+) -> tuple[Ints, Floats, Flags | None]:
     """Return each group's headline threshold, the pairs asked for, and whether these are short."""
     pairs = moments.pairs[0]
     threshold = plan.threshold
@@ -430,7 +460,7 @@ def _own(
 
 def _enough(
     plan: Plan, threshold: Enough, moments: Moments, reach: Floats, wanted: Floats
-) -> tuple[NDArray[np.int64], Floats, Flags]:
+) -> tuple[Ints, Floats, Flags]:
     """Choose as `Enough` does, not beyond the thresholds of the audits; else the last of these."""
     pairs = moments.pairs[0]
     found = infer(moments, cluster="query", level=plan.level, correction=PLAIN)

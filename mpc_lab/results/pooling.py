@@ -50,16 +50,17 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
     ranking = need_rows(audit, "save(items=True)")
     if ranking.item_code is None:
         raise MpcError(
-            "items=True saves sums of items, but this ranking has none: name its item column."
+            "items=True must go with a ranking that has items; got one without. Name its item "
+            "column."
         )
     most = most_pairs(audit)
     if most > MOST_KEPT:
         raise MpcError(
-            f"items=True saves the sums of every two items that met, at most {MOST_KEPT:,} pairs "
-            f"of a group, but a group has {most:,} up to the largest epsilon; save without items, "
-            "or audit with a shorter epsilon=[…]."
+            f"items=True must save the sums of at most {MOST_KEPT:,} pairs of items of a group; "
+            f"got {most:,} up to the largest epsilon. Save without items, or audit with a shorter "
+            "epsilon=[…]."
         )
-    names = _names(ranking)
+    names = names_of_owners(ranking)
     rows: dict[str, list[dict[str, NDArray[Any]]]] = {"items": [], "dyads": []}
     for rule, moments in enumerate(moments_by_rule(audit)):
         for group, (log, bit) in enumerate(_logs(audit, rule)):
@@ -70,7 +71,7 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
     return {kind: _stack_rows(parts, names) for kind, parts in rows.items()}
 
 
-def _names(ranking: Ranking) -> NDArray[np.uint64]:
+def names_of_owners(ranking: Ranking) -> NDArray[np.uint64]:
     """Return what tells every item, or producer, from all others in any log."""
     items = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
     if ranking.owner == ITEM or ranking.producer_code is None or ranking.item_code is None:
@@ -121,7 +122,7 @@ def _columns(
         "other": table.other.astype(np.uint32),
         "outside": table.outside,
         "bin": table.bin.astype(np.uint8),
-        # Sums of weights are no whole numbers.
+        # Sums of weights are not whole numbers.
         "pairs": table.pairs.astype(np.float64 if weighted else np.uint32),
         "sums": table.sums,
     }
@@ -134,19 +135,24 @@ def _stack_rows(parts: list[dict[str, NDArray[Any]]], names: NDArray[np.uint64])
 
 def query_ids(audit: Audit, key: str | None) -> xr.Dataset:
     """Return a keyed hash of every query (of every unit, where there are any)."""
+    ids, mark = hash_queries(need_rows(audit, "save(ids=True)"), key, "ids=True")
+    return xr.Dataset({"id": ("query", np.sort(ids))}, attrs={"key": mark})
+
+
+def hash_queries(ranking: Ranking, key: str | None, option: str) -> tuple[NDArray[np.uint64], str]:
+    """Return a keyed hash of every query, or unit, by its code, and a mark of the key."""
     if not isinstance(key, str) or not key:
         raise MpcError(
-            'ids=True saves hashes of query ids, and needs a secret for them: key="…", the same '
-            "for all audits that are to be pooled."
+            f"{option} must have a secret for the hashes of ids that it saves; got none. Give "
+            'key="…", the same for all audits that are to be pooled.'
         )
-    ranking = need_rows(audit, "save(ids=True)")
     if ranking.unit_code is None:
         labels = ranking.query_labels(np.arange(ranking.n_queries))
     else:
         labels = ranking.unit_labels(np.arange(ranking.n_units))
     secret = hashlib.blake2b(key.encode("utf-8", "surrogatepass")).digest()
     mark = hashlib.blake2b(_KEY_MARK, key=secret, digest_size=16).hexdigest()
-    return xr.Dataset({"id": ("query", np.sort(_hashes(labels, secret)))}, attrs={"key": mark})
+    return _hashes(labels, secret), mark
 
 
 def _hashes(labels: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
@@ -209,7 +215,9 @@ class Share:
 def sums_of(audit: Audit) -> xr.Dataset:
     """Return the labelled sums of an audit."""
     if audit.moments is None:
-        raise MpcError("An audit without its sums cannot be pooled; run mpc.audit again.")
+        raise MpcError(
+            "An audit must hold its sums to be pooled; got one without. Run mpc.audit again."
+        )
     return audit.moments
 
 
@@ -244,7 +252,7 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
             weight[:, group] += here
             total_of[:, group] += sums[:, own, index] + shift * here
             for name in names:
-                moved = recentred(moments.by[name][:, own, index], shift)
+                moved = recentre(moments.by[name][:, own, index], shift)
                 by[name].cc[:, group] += moved.cc
                 by[name].cu[:, group] += moved.cu
                 by[name].uu[:, group] += moved.uu
@@ -271,28 +279,28 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
         by_query = any(moments.by_query for moments in every)
         found = found.with_weights(PairWeights(weight, total_of, by["naive"], by_query))
     if cells is None:
-        return _weighed(found.with_sides(sides), series)
+        return _weigh(found.with_sides(sides), series)
     by_side = cells.reshape(len(cells), 2, N_CELLS, *shape[1:])
     joined = combine_cells(by_side[0], by_side[1], number=by_side[2] if weighted else None)
-    return _weighed(replace(found, cells=cells).with_estimates(joined.estimate), series)
+    return _weigh(replace(found, cells=cells).with_estimates(joined.estimate), series)
 
 
-def _weighed(moments: Moments, series: Series | None) -> Moments:
+def _weigh(moments: Moments, series: Series | None) -> Moments:
     """Return pooled sums with what single queries weigh, where all audits have kept it."""
     if series is None:
         return moments
     pairs, query = moments.pairs.astype(np.float64), moments.by["query"]
     delta = moments.by["naive"].cu / np.where(pairs > 0, pairs, np.nan)
     weight, scale = moments.total_weight, moments.scale
-    series = series.lightened(weight)
-    corrected = scale**2 * series.corrected(query.times(1 / scale), weight, delta)
+    series = series.lighten(weight)
+    corrected = scale**2 * series.correct(query.times(1 / scale), weight, delta)
     row, sides = moments.two_sided, moments.sides
     if row is not None:
         corrected[row] = np.nan
         if series.sides is not None and sides is not None:
-            light = series.sides.lightened(sides.weight)
+            light = series.sides.lighten(sides.weight)
             squares = query[row].at(delta[row])
-            corrected[row] = light.corrected(squares, pairs[row], sides.weight, sides.means)
+            corrected[row] = light.correct(squares, pairs[row], sides.weight, sides.means)
             series = replace(series, sides=light)
     return replace(moments, cr3={"query": corrected}, series=series)
 
@@ -316,7 +324,7 @@ def _add_series(
     total: Series, group: int, series: Series, own: int, index: NDArray[np.int64], shift: float
 ) -> None:
     """Add what the queries of one audit and group weigh at the shared thresholds."""
-    moved = series.take(lambda values: values[..., own, index]).recentred(shift)
+    moved = series.take(lambda values: values[..., own, index]).recentre(shift)
     total.powers[:, :, group] += moved.powers
     _put_heavy(total.heavy[:, :, :, group], moved.heavy)
     if total.sides is not None and moved.sides is not None:
@@ -353,10 +361,10 @@ def _add_sides(
     total.weight[:, group] += weight
     total.total[:, group] += sides.total[:, own, index] + shift * weight
     for name, products in total.by.items():
-        products[:, :, group] += recentred_sides(sides.by[name][:, :, own, index], shift)
+        products[:, :, group] += recentre_sides(sides.by[name][:, :, own, index], shift)
 
 
-def recentred_sides(products: Floats, shift: float) -> Floats:
+def recentre_sides(products: Floats, shift: float) -> Floats:
     """Return Σc·c′, Σc·U′, ΣU·c′, ΣU·U′, axis 1, with U + shift·c in place of U."""
     cc, cu, uc, uu = np.moveaxis(products, 1, 0)
     moved = [cc, cu + shift * cc, uc + shift * cc, uu + shift * (cu + uc) + shift**2 * cc]
@@ -364,7 +372,7 @@ def recentred_sides(products: Floats, shift: float) -> Floats:
 
 
 def _additive(shares: list[Share]) -> list[str]:
-    """Return the families beside naive and query whose clusters lie inside one query."""
+    """Return the families beside naive and query whose clusters are inside one query."""
     inside = ("item_query", "dyad_query")
     return [
         name
@@ -373,7 +381,7 @@ def _additive(shares: list[Share]) -> list[str]:
     ]
 
 
-def recentred(sums: Quadratic, shift: float) -> Quadratic:
+def recentre(sums: Quadratic, shift: float) -> Quadratic:
     """Return sums of U + shift·c in place of U."""
     return Quadratic(
         sums.cc, sums.cu + shift * sums.cc, sums.uu + 2 * shift * sums.cu + shift**2 * sums.cc
@@ -427,7 +435,7 @@ def _join_tables(
         if own is None:
             continue
         there = _row_there(moments, share.kept_modes, row)
-        rows = _rows_of_cell(table[kind], share.rules[rule], there, own)
+        rows = rows_of_cell(table[kind], share.rules[rule], there, own)
         mine = share.moments[share.rules[rule]]
         bins = np.searchsorted(edges, mine.edges[own])[rows["bin"]]
         kept = bins < len(edges)
@@ -456,8 +464,8 @@ def _row_there(moments: Moments, modes: tuple[Mode, ...], row: int) -> int:
     return there.of_mode[modes.index(moments.modes[here.of_mode.index(row)])]
 
 
-def _rows_of_cell(table: xr.Dataset, rule: int, row: int, group: int) -> dict[str, NDArray[Any]]:
-    """Return the rows of one cell: they stand together, in the order of rule, group and row."""
+def rows_of_cell(table: xr.Dataset, rule: int, row: int, group: int) -> dict[str, NDArray[Any]]:
+    """Return the rows of one cell: they are together, in the order of rule, group and row."""
     here = (
         (table["rule"].values == rule)
         & (table["mode"].values == row)
@@ -538,6 +546,6 @@ def _cross_of_rule(shares: list[Share], kept: list[Any], rule: int, edges: Float
                 both = found["sides"].values[share.rules[rule]][:, :, own][..., index, :][
                     ..., index
                 ]
-                sides[:, :, group] += recentred_sides(both, shift)
+                sides[:, :, group] += recentre_sides(both, shift)
     known = all("sides" in found for found in kept)
     return Together(total[0], total[1], total[2], sides if known else None)

@@ -186,7 +186,7 @@ def _given(
     given |= options
     if audit.attrs.get("all_groups"):
         given.pop("groups", None)
-    # An option that is no keyword could be anything, in a file that somebody else has written.
+    # An option that is not a keyword could be anything, in a file that somebody else has written.
     return {name: v for name, v in given.items() if v is not None and name.isidentifier()}
 
 
@@ -272,7 +272,7 @@ def _pooled(audit: AuditBase) -> tuple[str, list[str]]:
 
 
 class Verbatim(str):
-    """Python that stands in a call as it is."""
+    """Python that is written in a call as it is."""
 
 
 # What mpc.audit takes where nothing is said; a call that is shown to a person leaves these out.
@@ -292,7 +292,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def changed_call(audit: AuditBase, changes: Mapping[str, Any], rows: str = "frame") -> str:
+def changed_call(
+    audit: AuditBase, changes: Mapping[str, Any], rows: str = "frame"
+) -> tuple[str, str | None]:
     """Return the call of an audit with some keywords changed, without those at their default.
 
     Parameters
@@ -302,6 +304,12 @@ def changed_call(audit: AuditBase, changes: Mapping[str, Any], rows: str = "fram
         Values by keyword; None leaves a keyword out, and a `Verbatim` is written as it is.
     rows : str
         Python for the rows of a frame; files are named instead where all rows are taken.
+
+    Returns
+    -------
+    call : str
+    command : str or None
+        The same for a shell, as in `Recipe`.
     """
     options, source = options_of(audit), _kept(audit, "source")
     files = tuple(one for one in source.get("files", []) if isinstance(one, dict))
@@ -314,13 +322,15 @@ def changed_call(audit: AuditBase, changes: Mapping[str, Any], rows: str = "fram
         "pairing_modes": list(default_modes(has_places)),
     }
     given = {name: v for name, v in given.items() if name not in usual or usual[name] != v}
-    given = {**given, **changes}
-    written = _literals({n: v for n, v in given.items() if v is not None}, rules, options)
+    given = {name: v for name, v in {**given, **changes}.items() if v is not None}
+    written = _literals(given, rules, options)
     if not files or rows != "frame":
-        log = rows
+        log, command = rows, None
     else:
         log = ascii([str(one["path"]) for one in files] if len(files) > 1 else files[0]["path"])
-    return f"audit = mpc.audit({', '.join([log, *(f'{n}={v}' for n, v in written.items())])})"
+        command = _command(given, rules, options, files)
+    call = f"audit = mpc.audit({', '.join([log, *(f'{n}={v}' for n, v in written.items())])})"
+    return call, command
 
 
 # ---- the command line
@@ -339,7 +349,7 @@ def _command(
         if name == "scoring_rules":
             value = ",".join(spelt.values())
         elif name == "threshold":
-            value = _threshold_word(str(value))
+            value = _threshold_word(str(value).removeprefix("mpc."))
         elif name == "primary":
             rule, mode, threshold = _primary(options)
             value = ",".join([spelt[rule], mode, _threshold_word(threshold)])

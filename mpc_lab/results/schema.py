@@ -6,6 +6,7 @@ Every variable is listed with its dims, kind, meaning and units.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ from mpc_lab.vocabulary import (
 
 if TYPE_CHECKING:
     from mpc_lab.pairing.moments import Moments
-    from mpc_lab.ranking import Ranking
+    from mpc_lab.pairing.walk import Rewalk, Walk
+    from mpc_lab.ranking import LogFacts, Ranking
 
 SCHEMA_VERSION = 2
 
@@ -47,7 +49,7 @@ class Variable:
     dims: tuple[str, ...]
     kind: str
     meaning: str
-    units: str
+    units: str = ""
     optional: bool = False
 
 
@@ -250,28 +252,24 @@ MOMENTS: dict[str, Variable] = {
         "f",
         "over queries with at most 1/32 of the pairs, sums of c^3, c^2 U, c U^2, c^4, c^3 U and "
         "c^2 U^2, c their pairs and U their centred sum",
-        "",
         optional=True,
     ),
     "query_heavy": Variable(
         ("scoring_rule", "pairs_or_sum", "heavy", *MOMENT_DIMS[1:]),
         "f",
         "pairs and centred sum of the other queries; 0 beyond the last",
-        "",
         optional=True,
     ),
     "sided_powers": Variable(
         ("scoring_rule", "side_power", "group", "bin"),
         "f",
         "the same powers of either side of symmetric pairs, and products of both",
-        "",
         optional=True,
     ),
     "sided_heavy": Variable(
         ("scoring_rule", "side_value", "side_heavy", "group", "bin"),
         "f",
         "of queries with more than 1/32 of a side, pairs and centred sum below, and above",
-        "",
         optional=True,
     ),
     **_side_schema("", "bin"),
@@ -280,7 +278,6 @@ MOMENTS: dict[str, Variable] = {
         ("scoring_rule", "weight_or_sum", "part", "group", "bin"),
         "f",
         "pairs and centred sums of either side in each cell of places",
-        "",
         optional=True,
     ),
     "correlation": Variable(
@@ -392,7 +389,9 @@ def check_curve(ds: xr.Dataset) -> xr.Dataset:
     _check_modes("curve", ds)
     grid = ds["epsilon"].values
     if grid.dtype != np.float64 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
-        raise MpcError("curve.epsilon must be finite float64 numbers in ascending order.")
+        raise MpcError(
+            "curve.epsilon must be finite float64 numbers in ascending order; got others."
+        )
     _check_empty_cells("curve", ds)
     return ds
 
@@ -408,7 +407,9 @@ def check_same_cells(headline: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     """Return ``curve`` if its labels are those of ``headline``; otherwise raise an error."""
     for dim in HEADLINE_DIMS:
         if headline[dim].values.tolist() != curve[dim].values.tolist():
-            raise MpcError(f"curve.{dim} must hold the labels of headline.{dim} in their order.")
+            raise MpcError(
+                f"curve.{dim} must hold the labels of headline.{dim} in their order; got others."
+            )
     return curve
 
 
@@ -428,8 +429,8 @@ def _clean(name: str, value: object) -> Attribute:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool) or not isinstance(plain, int | float | str):
         raise MpcError(
-            f"Attribute {name!r} must be a number or text, not {type(plain).__name__}; "
-            "write options as one JSON text."
+            f"Attribute {name!r} must be a number or text; got {type(plain).__name__}. Write "
+            "options as one JSON text."
         )
     return plain
 
@@ -465,14 +466,14 @@ def _cast(
     array = text(value) if variable.kind == "U" else np.asarray(value)
     allowed = {"f": "fiu", "i": "iu", "b": "b", "U": "U"}[variable.kind]
     if array.dtype.kind not in allowed:
-        raise MpcError(f"{name} must be {KINDS[variable.kind]}, not {array.dtype}.")
+        raise MpcError(f"{name} must be {KINDS[variable.kind]}; got {array.dtype}.")
     shape = tuple(labels[dim].size if dim in labels else -1 for dim in variable.dims)
     if array.ndim != len(shape) or any(
         want not in (-1, got) for want, got in zip(shape, array.shape, strict=True)
     ):
         raise MpcError(
-            f"{name} must have dims ({', '.join(variable.dims)}) of sizes {shape}, "
-            f"not an array of shape {array.shape}."
+            f"{name} must have dims ({', '.join(variable.dims)}) of sizes {shape}; got an array "
+            f"of shape {array.shape}."
         )
     if variable.kind == "U":
         return array
@@ -485,7 +486,9 @@ def _check(part: str, schema: Mapping[str, Variable], ds: xr.Dataset) -> None:
         if name in ds.data_vars:
             _check_variable(f"{part}.{name}", variable, ds[name])
         elif not variable.optional:
-            raise MpcError(f"{part}.{name} is missing; it must have dims {variable.dims}.")
+            raise MpcError(
+                f"{part}.{name} must be present, with dims {variable.dims}; got no such variable."
+            )
     for dim in ("group", "scoring_rule", "pairing_mode"):
         _check_labels(f"{part}.{dim}", ds, dim)
     clean_attrs(ds.attrs)
@@ -493,20 +496,20 @@ def _check(part: str, schema: Mapping[str, Variable], ds: xr.Dataset) -> None:
 
 def _check_variable(name: str, variable: Variable, array: xr.DataArray) -> None:
     if array.dims != variable.dims:
-        raise MpcError(f"{name} must have dims {variable.dims}, not {array.dims}.")
+        raise MpcError(f"{name} must have dims {variable.dims}; got {array.dims}.")
     wanted = KINDS[variable.kind]
     if array.dtype.kind != "U" if variable.kind == "U" else array.dtype != np.dtype(wanted):
-        raise MpcError(f"{name} must be {wanted}, not {array.dtype}.")
+        raise MpcError(f"{name} must be {wanted}; got {array.dtype}.")
     if variable.kind == "i" and (array.values < 0).any():
-        raise MpcError(f"{name} must be a count, 0 or more, but holds {array.values.min()}.")
+        raise MpcError(f"{name} must be a count of at least 0; got {array.values.min()}.")
 
 
 def _check_labels(name: str, ds: xr.Dataset, dim: str) -> None:
     if dim not in ds.coords or ds[dim].dtype.kind != "U":
-        raise MpcError(f"{name} must be a coordinate of numpy text (<U).")
+        raise MpcError(f"{name} must be a coordinate of numpy text (<U); got another kind.")
     labels = ds[dim].values
     if np.unique(labels).size != labels.size:
-        raise MpcError(f"{name} must hold each label once, but some label occurs twice.")
+        raise MpcError(f"{name} must hold each label once; got one twice.")
 
 
 def _check_modes(part: str, ds: xr.Dataset) -> None:
@@ -517,19 +520,21 @@ def _check_empty_cells(part: str, ds: xr.Dataset) -> None:
     empty = ds["n_pairs"].values == 0
     for name in ("estimate", "std_error", "ci_low", "ci_high", "p_value"):
         if not np.isnan(ds[name].values[empty]).all():
-            raise MpcError(f"{part}.{name} must be NaN where there is no pair.")
+            raise MpcError(f"{part}.{name} must be NaN where there is no pair; got a number.")
 
 
 def _refuse_unknown(part: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = tuple(known)
     for name in names:
         if name not in known:
-            raise MpcError(f"{part} takes no {name!r}.{near_match(name, known)}")
+            raise MpcError(f"{part} has no {name!r}.{near_match(name, known)}")
 
 
 # ---- what holds the datasets
 
 Scores = Callable[[str, str], Floats | None]
+# Walks a log once more, with the columns that are named.
+WalkWith = Callable[[Sequence[str]], AbstractContextManager["tuple[Walk, LogFacts]"]]
 
 
 class AuditBase:
@@ -550,6 +555,8 @@ class AuditBase:
         grid: Floats | None = None,
         curve_part: Callable[[str, str], xr.Dataset] | None = None,
         reread: Callable[[], Ranking] | None = None,
+        walk: Rewalk | None = None,
+        walk_with: WalkWith | None = None,
     ) -> None:
         self.headline = check_headline(headline)
         self.attrs = {"schema_version": SCHEMA_VERSION, **clean_attrs(attrs)}
@@ -563,6 +570,8 @@ class AuditBase:
         self._grid = grid
         self._curve_part = curve_part
         self._reread = reread
+        self._walk = walk
+        self._walk_with = walk_with
         self._looks: tuple[dict[str, Any], ...] = ()
         self._rivals: dict[Any, Any] = {}
 
@@ -591,7 +600,8 @@ class AuditBase:
     def looks(self) -> tuple[dict[str, Any], ...]:
         """The options of all audits of this log that its process had made so far, this one last.
 
-        Empty for a pool, and where a log cannot be told from others. No part of what is compared.
+        Empty for a pool and for a frame on a cluster (Dask, Spark), whose audits are not counted.
+        No part of what is compared.
         """
         return self._looks
 

@@ -4,9 +4,9 @@ The file is made in memory and written as plain bytes, because the HDF5 library 
 process if the disk is full when it closes a file. For the same reason a file is read into memory
 first: what was checked is then what is read.
 
-Behind the netCDF data stands a seal, the hash of all bytes before it: a file that was cut or
-changed is told before anything reads it. It is no signature: whoever means harm can make a new
-seal, so what is read is checked all the same, and nothing in it is ever run.
+Behind the netCDF data comes a seal, the hash of all bytes before it: a file that was cut or
+changed is found before anything reads it. It is not a signature: whoever means harm can make a new
+seal, so what is read is checked as well, and nothing in it is ever run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
     from mpc_lab.results.audit import Audit
 
-EXTRAS: Final = ("items", "dyads", "cross", "ids", "objective")
+EXTRAS: Final = ("items", "dyads", "cross", "ids", "queries", "objective")
 _SEAL = re.compile(rb"\nmpc_lab sha256 ([0-9a-f]{64})\n\Z")
 _SEAL_LENGTH = 81
 
@@ -47,6 +47,7 @@ def save(
     *,
     items: bool = False,
     ids: bool = False,
+    queries: bool = False,
     key: str | None = None,
 ) -> None:
     """Write an audit to a netCDF file, which is replaced only once the new one is complete.
@@ -57,7 +58,7 @@ def save(
         What to save: headline, curve, moments and attributes, never rows.
     path : path
         The file; its folder must exist.
-    items, ids, key
+    items, ids, queries, key
         See :meth:`Audit.save`.
     """
     target_path(path)
@@ -65,7 +66,7 @@ def save(
     parts = {name.strip("/") or "/": part for name, part in tree.items()}
     if audit.looks:
         parts["/"] = parts["/"].assign_attrs(looks=json.dumps(audit.looks))
-    with _build(parts | _extras(audit, items, ids, key)).getbuffer() as content:
+    with _build(parts | _extras(audit, items, ids, queries, key)).getbuffer() as content:
         seal = f"\nmpc_lab sha256 {hashlib.sha256(content).hexdigest()}\n".encode()
         with replacing(path) as part, open(part, "wb") as file:
             file.write(content)
@@ -81,7 +82,7 @@ def _build(parts: Mapping[str, xr.Dataset]) -> io.BytesIO:
 
 
 def _looks(written: object) -> tuple[dict[str, Any], ...]:
-    """Return the audits that a file counts; what is no such list counts none."""
+    """Return the audits that a file counts; anything but such a list counts nothing."""
     try:
         found = json.loads(str(written))
     except ValueError:
@@ -92,13 +93,17 @@ def _looks(written: object) -> tuple[dict[str, Any], ...]:
 
 def _path(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise MpcError(f"mpc.load needs the path of a saved audit; got {path!r}.")
+        raise MpcError(f"mpc.load must have the path of a saved audit; got {path!r}.")
     if "\0" in os.fspath(path):
-        raise MpcError(f"There is no file {os.fspath(path)!r} to load an audit from.")
+        raise MpcError(
+            f"There is no file {os.fspath(path)!r}. Give a file written by audit.save()."
+        )
     return Path(path).expanduser()
 
 
-def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, xr.Dataset]:
+def _extras(
+    audit: Audit, items: bool, ids: bool, queries: bool, key: str | None
+) -> dict[str, xr.Dataset]:
     from mpc_lab.results.pooling import cross_sums, item_tables, query_ids
 
     found: dict[str, xr.Dataset] = {}
@@ -108,6 +113,10 @@ def _extras(audit: Audit, items: bool, ids: bool, key: str | None) -> dict[str, 
         found |= {} if cross is None else {"cross": cross}
     if check_flag("ids", ids):
         found["ids"] = query_ids(audit, key)
+    if check_flag("queries", queries):
+        from mpc_lab.results.two_audits import query_sums
+
+        found["queries"] = query_sums(audit, key)
     return found
 
 
@@ -153,11 +162,11 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
         # Checked now: a damaged part should not wait until it is asked for.
         _ = found.curve, found.moments
     except (KeyError, MpcError) as error:
-        raise MpcError(f"{str(source)!r} is a damaged audit: {error}") from error
+        raise MpcError(f"{str(source)!r} cannot be read as an audit: {error}") from error
     if not sealed:
         raise MpcError(
             f"{str(source)!r} cannot be read as an audit: its seal is gone, so it was cut or "
-            "changed since it was saved; give the file as audit.save() wrote it."
+            "changed since it was saved. Give the file as audit.save() wrote it."
         )
     return found
 
@@ -168,8 +177,8 @@ def _check_rows(ranking: Ranking, attrs: Mapping[Any, Any], source: Path) -> Non
         if ranking.fingerprint() == attrs["fingerprint"]:
             return
         raise MpcError(
-            f"The ranking is not the one that {str(source)!r} was made from: their fingerprints "
-            "differ; give the same rows in the same order."
+            f"ranking must be the one that {str(source)!r} was made from; got one with another "
+            "fingerprint. Give the same rows in the same order."
         )
     # An audit of files or of a cluster never saw all rows at once, and has no fingerprint.
     check_same_rows(ranking, attrs, repr(str(source)))
@@ -178,7 +187,9 @@ def _check_rows(ranking: Ranking, attrs: Mapping[Any, Any], source: Path) -> Non
 def _content(source: Path) -> bytes:
     try:
         if not source.is_file():
-            raise MpcError(f"There is no file {str(source)!r} to load an audit from.")
+            raise MpcError(
+                f"There is no file {str(source)!r}. Give a file written by audit.save()."
+            )
         return source.read_bytes()
     except (OSError, RuntimeError) as error:
         raise MpcError(f"{str(source)!r} cannot be read: {error}.") from error
@@ -192,7 +203,7 @@ def _check_seal(source: Path, data: bytes) -> bool:
     if hashlib.sha256(memoryview(data)[: found.start()]).hexdigest() != found[1].decode():
         raise MpcError(
             f"{str(source)!r} cannot be read as an audit: it was damaged or changed since it was "
-            "saved; give the file as audit.save() wrote it."
+            "saved. Give the file as audit.save() wrote it."
         )
     return True
 
@@ -206,24 +217,26 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
         found = {name: json.loads(str(attrs[name])) for name in texts}
         options = found.get("options", {})
         if not all(isinstance(value, dict) for value in found.values()):
-            raise MpcError("its options, versions and columns must be JSON objects.")
+            raise MpcError("Options, versions and columns must be JSON objects; got others.")
         if "level" in options:
             check_level(options["level"])
         if options.get("cluster", "query") not in public_variances():
-            raise MpcError(f"it has an unknown cluster {options['cluster']!r}.")
+            raise MpcError(f"cluster must be one that mpc_lab has; got {options['cluster']!r}.")
         if options.get("adjust", METHODS[0]) not in METHODS:
-            raise MpcError(f"it has an unknown adjust {options['adjust']!r}.")
+            raise MpcError(
+                f"adjust must be one of {', '.join(METHODS)}; got {options['adjust']!r}."
+            )
         declared(options)
         tolerance = options.get("tolerance")
         if tolerance is not None and not isinstance(tolerance, int | float):
-            raise MpcError(f"its tolerance must be a number, not {tolerance!r}.")
+            raise MpcError(f"tolerance must be a number; got {tolerance!r}.")
         for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped"):
             if not isinstance(attrs.get(name, 0), int):
-                raise MpcError(f"{name} must be a count, not {attrs[name]!r}.")
+                raise MpcError(f"{name} must be a count; got {attrs[name]!r}.")
     except MpcError:
         raise
     except (ValueError, TypeError, RecursionError) as error:
-        raise MpcError(f"its options cannot be read: {error}.") from error
+        raise MpcError(f"The options cannot be read: {error}.") from error
 
 
 def _read(source: Path, data: bytes) -> dict[str, xr.Dataset]:
@@ -242,7 +255,7 @@ def _read(source: Path, data: bytes) -> dict[str, xr.Dataset]:
         # Other people's readers may raise anything on other people's files.
         raise MpcError(
             f"{str(source)!r} cannot be read as an audit: it is truncated, damaged or of another "
-            "kind; give a file written by audit.save()."
+            "kind. Give a file written by audit.save()."
         ) from error
 
 
@@ -250,21 +263,24 @@ def _read_parts(source: Path, file: h5py.File) -> dict[str, xr.Dataset]:
     try:
         return read_parts(file)
     except MpcError as error:
-        raise MpcError(f"{str(source)!r} is a damaged audit: {error}") from error
+        raise MpcError(f"{str(source)!r} cannot be read as an audit: {error}") from error
 
 
 def _version(source: Path, file: h5py.File) -> int:
     """Return the schema that a file was saved with."""
     if "schema_version" not in file.attrs:
-        raise MpcError(f"{str(source)!r} is not a saved audit; give a file made by audit.save().")
+        raise MpcError(
+            f"{str(source)!r} must be a saved audit; got another kind of file. Give a file "
+            "written by audit.save()."
+        )
     # One number, or no number at all: nothing else is read before the file is checked.
     attribute = file.attrs.get_id("schema_version")
     if attribute.get_type().get_class() != h5py.h5t.INTEGER or attribute.shape not in ((), (1,)):
-        raise ValueError("schema_version is no number")
+        raise ValueError("schema_version is not a number")
     version = int(file.attrs["schema_version"].item())
     if version > SCHEMA_VERSION:
         raise MpcError(
-            f"{str(source)!r} was saved with schema {version}, newer than {SCHEMA_VERSION} "
-            "that this mpc_lab reads; upgrade mpc_lab."
+            f"{str(source)!r} must have a schema of at most {SCHEMA_VERSION}, the newest that "
+            f"this mpc_lab reads; got {version}. Upgrade mpc_lab."
         )
     return version

@@ -16,8 +16,25 @@ from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_F
 from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
 from mpc_lab.results.base import settings
 from mpc_lab.results.questions.power import findable, threshold_of, tried
-from mpc_lab.results.wording import declared, gap_in_words, outcome_word, terms_in_words
-from mpc_lab.text import between, decimals, guarded_range, listing, noun, number, percent, quoted
+from mpc_lab.results.wording import (
+    compared_with,
+    declared,
+    gap_in_words,
+    left_out_in_words,
+    outcome_word,
+    terms_in_words,
+)
+from mpc_lab.text import (
+    between,
+    decimals,
+    guard_range,
+    listing,
+    noun,
+    number,
+    percent,
+    plural,
+    quote,
+)
 from mpc_lab.vocabulary import (
     DIRECTIONS,
     INCONCLUSIVE,
@@ -26,6 +43,7 @@ from mpc_lab.vocabulary import (
     MODES,
     NOT_ESTIMABLE,
     OVERVALUED,
+    REASONS,
     VARIANCES,
     VERDICTS,
     WITHIN,
@@ -43,20 +61,6 @@ _COARSE = 1.25
 _FEW_CLUSTERS = 20
 
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
-_REASONS = {
-    "bracket": (
-        "beside the items just above and those just below they are not on the same side of 0, "
-        "which a ranking without bias shows too"
-    ),
-    "shown order": (
-        "the pairs were not shown in the order that these words need, so that the effect of the "
-        "place cannot be told from a gap"
-    ),
-    "scores run against outcomes": (
-        "higher than for the items ranked just above them and lower than for those just below; "
-        "the score may be upside down, such as a distance or a rank"
-    ),
-}
 _NOT_ESTIMABLE = {
     "no pairs": "no pairs within the threshold",
     "nothing to pair": "no query has items both inside the group and outside it",
@@ -124,7 +128,7 @@ class Slice:
     def name(self) -> str:
         """Rule and mode, and whether they are other ones than were declared before the run."""
         note = " (exploratory)" if self.exploratory else ""
-        return f"Rule {quoted(self.rule)}, {self.mode} pairs{note}"
+        return f"Rule {quote(self.rule)}, {self.mode} pairs{note}"
 
     def having(self, *verdicts: str) -> list[Cell]:
         """Return the cells with one of the verdicts."""
@@ -281,20 +285,20 @@ def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     word = interval_word(mode, options)
     interval = f"{percent(options.get('level', 0.95))} {word} {low} to {high}"
     gap = f"gap -{size}, " if cell.estimate < 0 else ""
-    start = f"Group {quoted(cell.group)} is {cell.verdict}"
-    said = gap_in_words(cell.estimate, size, MODES[mode].against, options)
+    start = f"Group {quote(cell.group)} is {cell.verdict}"
+    said = gap_in_words(cell.estimate, size, compared_with(mode, cell.epsilon), options)
     return f"{start}: {said} ({gap}{interval}){_tail(cell, mode, options)}."
 
 
 def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     if cell.reason == "interval covers 0":
         return f"; the {interval_word(mode, options)} {_COVERS}"
-    if cell.reason in _REASONS:
-        return f"; this is '{cell.reason}': {_REASONS[cell.reason]}"
+    if cell.reason in REASONS:
+        return f"; this is '{cell.reason}': {REASONS[cell.reason].sentence}"
     # By the rules of 0.1 a group was undervalued by its matched pairs alone.
     rests_on = DIRECTIONS if not options.get("rules") else (OVERVALUED,)
     others = [MODES[name].those for name in verdict_modes(mode) if name != mode]
-    if cell.verdict in rests_on and others:
+    if cell.verdict in rests_on and others and cell.epsilon != 0:  # at 0 they are the same pairs
         side = "lower" if cell.verdict == OVERVALUED else "higher"
         return f", and {side} than for {others[0]} too"
     return ""
@@ -322,8 +326,8 @@ def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
     for cell in part.having(INCONCLUSIVE):
         reasons.setdefault(cell.reason, []).append(cell)
     for reason, cells in reasons.items():
-        if reason in _REASONS:
-            yield f"Inconclusive ('{reason}'), {_names(cells)}: {_REASONS[reason]}."
+        if reason in REASONS:
+            yield f"Inconclusive ('{reason}'), {_names(cells)}: {REASONS[reason].sentence}."
         elif reason == "interval covers 0":
             word = interval_word(part.mode, options)
             yield f"Inconclusive, {_names(cells)}; the {word} {_COVERS}."
@@ -334,7 +338,7 @@ def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
 def why_not(cell: Cell) -> str:
     """Return in words why a cell is not estimable."""
     if cell.pairs == 0:
-        # A quantile of no gaps is no number; a threshold that was given as one is.
+        # A quantile of no gaps is not a number; a threshold that was given as one is.
         return _NOT_ESTIMABLE["nothing to pair" if math.isnan(cell.epsilon) else "no pairs"]
     known = cell.reason or (TOO_FEW_CLUSTERS if cell.effective < FEWEST_CLUSTERS else "")
     side, found, reason = known.rpartition(": ")
@@ -344,7 +348,7 @@ def why_not(cell: Cell) -> str:
 
 def _names(cells: list[Cell]) -> str:
     noun = "group" if len(cells) == 1 else "groups"
-    return f"{len(cells):,} {noun} ({listing([quoted(cell.group) for cell in cells])})"
+    return f"{len(cells):,} {noun} ({listing([quote(cell.group) for cell in cells])})"
 
 
 def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
@@ -357,7 +361,7 @@ def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
     return (
         f"Compared: {between(pairs, ',')} {part.mode} {noun(max(pairs), 'pair')}"
         f"{' a group' if several else ''} in "
-        f"{guarded_range(queries) if leaves else between(queries, ',')} "
+        f"{guard_range(queries) if leaves else between(queries, ',')} "
         f"{noun(max(queries), 'query')}; a pair is an item of the group and one "
         f"{_others_in(options)}, in one query, with scores "
         f"at most epsilon = {between([cell.epsilon for cell in used], '.3g')} apart"
@@ -367,7 +371,7 @@ def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
 
 def _others_in(options: dict[str, Any]) -> str:
     against = options.get("against")
-    return "outside it" if against is None else f"of {quoted(against)}"
+    return "outside it" if against is None else f"of {quote(against)}"
 
 
 def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
@@ -402,7 +406,7 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
         return ""
     digits = decimals(low, high)
     shown, *ends = (number(value, digits) for value in (worth, low, high))
-    by = f", by the pairs of group {quoted(group)}" if len(audit.groups) > 1 else ""
+    by = f", by the pairs of group {quote(group)}" if len(audit.groups) > 1 else ""
     return (
         f"Being shown above an equal is worth {shown} {outcome_word(options)} "
         f"here ({ends[0]} to {ends[1]}){by}. Matched pairs carry it; symmetric pairs do not."
@@ -427,7 +431,7 @@ def _inference(part: Slice, options: dict[str, Any]) -> str:
         adjusted = f", adjusted over {size:,} groups (adjust '{adjust}')"
     else:
         adjusted = ""
-    rule = "" if part.rule == "baseline" else f" Scores of rule {quoted(part.rule)}."
+    rule = "" if part.rule == "baseline" else f" Scores of rule {quote(part.rule)}."
     return f"Inference: {percent(options.get('level', 0.95))} intervals{clustered}{adjusted}.{rule}"
 
 
@@ -437,7 +441,7 @@ def _more(parts: list[Slice]) -> Iterator[str]:
     for part in others[:_OTHERS_AT_MOST]:
         pairs = "" if part.mode == parts[0].mode else f", {part.mode} pairs"
         start = "Exploratory, under" if part.exploratory else "Under"
-        yield f"{start} rule {quoted(part.rule)}{pairs}: {_counts(part, names=4)}."
+        yield f"{start} rule {quote(part.rule)}{pairs}: {_counts(part, names=4)}."
     if len(others) > _OTHERS_AT_MOST:
         yield f"And {len(others) - _OTHERS_AT_MOST} more combinations of rule and pairing mode."
 
@@ -448,7 +452,7 @@ def _counts(part: Slice, names: int) -> str:
         cells = part.having(verdict)
         named = ""
         if names and verdict in DIRECTIONS:
-            named = f" ({listing([quoted(cell.group) for cell in cells], names)})"
+            named = f" ({listing([quote(cell.group) for cell in cells], names)})"
         counted += [f"{len(cells):,} {verdict}{named}"] if cells else []
     return ", ".join(counted)
 
@@ -464,7 +468,7 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
             "Caution: the scores are too coarse for the threshold, and ties bring in more pairs "
             f"than were asked for: {listing(named, 4)}."
         )
-    few = [(p, c) for p, c in cells if c.effective < _FEW_CLUSTERS and math.isfinite(c.estimate)]
+    few = [(p, c) for p, c in cells if c.effective < _FEW_CLUSTERS and math.isfinite(c.std_error)]
     if few:
         kinds = {"query": "queries", "item": "items", "producer": "producers"}
         kind = kinds.get(str(options.get("cluster")), of_owner("queries or items", _owner(options)))
@@ -500,11 +504,11 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     if options.get("dyads_once"):
         said = (
             "Some lists have so many pairs that they were summed without looking at each: in the "
-            "item variance two items that meet more than once there count as meeting anew."
+            "item variance two items that meet more than once there count as separate pairs."
         )
         yield of_owner(said, _owner(options))
-    if options.get("n_dropped"):
-        yield f"{int(options['n_dropped']):,} rows with a missing value were left out."
+    if left_out := left_out_in_words(options):
+        yield left_out
 
 
 def _short(
@@ -532,7 +536,7 @@ def _left_out_of_sides(audit: Audit, options: dict[str, Any], leaves: bool) -> I
     named = [f"query {k:,} of {int(options.get('n_queries', 0)):,}" for k in numbers]
     if audit.ranking is not None and not leaves:
         labels = audit.ranking.query_labels([k - 1 for k in numbers])
-        named = [f"query {quoted(str(label))}" for label in labels]
+        named = [f"query {quote(str(label))}" for label in labels]
     which = f" ({listing(named, 4)})" if named else ""
     yield (
         f"Caution: {n_left_out:,} {noun(n_left_out, 'query')}{which} with more than "
@@ -549,6 +553,41 @@ def _outcome_span(options: dict[str, Any]) -> float:
 
 
 def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:
-    rule = "" if part.rule == parts[0].rule else f" under {quoted(part.rule)}"
+    rule = "" if part.rule == parts[0].rule else f" under {quote(part.rule)}"
     mode = "" if part.mode == parts[0].mode else f", {part.mode}"
-    return f"{quoted(cell.group)}{rule}{mode}"
+    return f"{quote(cell.group)}{rule}{mode}"
+
+
+# ---- one sentence for a title
+
+_IN_A_TITLE = 4
+
+
+def finding_title(part: Slice, always: bool = False) -> str:
+    """Return the finding of a slice in one sentence, as a chart has it above it.
+
+    Its rule is named before it, unless that is the baseline; `always`, then too.
+    """
+    found = _found_in(part)
+    if part.rule == "baseline" and not always:
+        return found
+    found = found.replace("No group", "no group", 1) if found.startswith("No group") else found
+    return f"Under rule {quote(part.rule)}: {found}"
+
+
+def _found_in(part: Slice) -> str:
+    found = [_named_by(part.having(verdict), verdict) for verdict in DIRECTIONS]
+    if any(found):
+        return "; ".join(words for words in found if words)
+    if part.cells and not [c for c in part.cells if c.verdict != NOT_ESTIMABLE]:
+        return "No group could be estimated"
+    return "No group is found undervalued or overvalued"
+
+
+def _named_by(cells: list[Cell], verdict: str) -> str:
+    if not cells:
+        return ""
+    names = [quote(cell.group) for cell in cells]
+    if len(names) > _IN_A_TITLE + 1:
+        return f"{plural(len(names), 'group')} {verdict} ({listing(names, _IN_A_TITLE)})"
+    return f"{listing(names, _IN_A_TITLE + 1)} {'is' if len(names) == 1 else 'are'} {verdict}"

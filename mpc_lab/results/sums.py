@@ -31,7 +31,7 @@ def label_sums(
     capped: tuple[Array, tuple[float, float]] | None = None,
     own: Sequence[Moments] = (),
 ) -> xr.Dataset:
-    """Label the sums, so that saved audits can be added up and judged anew."""
+    """Label the sums, so that saved audits can be added up and judged again."""
     cells: dict[str, Any] = {
         "grid": grid,
         "all_pairs": all_pairs,
@@ -85,7 +85,9 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
     """Return the moments of each scoring rule at all their thresholds."""
     found = audit.moments
     if found is None:
-        raise MpcError("This audit holds no sums to work from; run mpc.audit again on the log.")
+        raise MpcError(
+            "The audit must hold its sums; got one without. Run mpc.audit again on the log."
+        )
     modes = tuple(MODES[name] for name in found["pairing_mode"].values.tolist())
     values = {str(name): found[name].values for name in found.data_vars}
     by_query = terms_of(settings(audit)).estimand != PAIRS

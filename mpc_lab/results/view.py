@@ -26,7 +26,7 @@ from mpc_lab.results.summary import (
     why_not,
 )
 from mpc_lab.text import decimals, entry, minus, name, percent, plain, with_ends
-from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
+from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, OVERVALUED, UNDERVALUED, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -77,9 +77,25 @@ _STYLE = """
   margin: .5em 0 .5em 1em; font-size: .93em; }
 .mpc-audit dl dt { font-weight: 600; float: none; width: auto; }
 .mpc-audit dl dd { margin: 0; overflow-wrap: anywhere; }
-""" + "".join(
-    f".mpc-audit table.mpc-cells .mpc-{name} {{ color: {VERDICTS[name].colour}; }}\n"
-    for name in DIRECTIONS
+"""
+# The colours of the verdicts, and their lighter twins for a dark page.
+_COLOURS = {name: VERDICTS[name].colour for name in DIRECTIONS}
+_ON_DARK = {UNDERVALUED: "#ee8c4d", OVERVALUED: "#6fb0f2"}
+
+
+def _coloured(page: str, colours: dict[str, str]) -> str:
+    """Return the rules that colour verdicts on one kind of page."""
+    return "".join(
+        f"{page}.mpc-audit table.mpc-cells .mpc-{name} {{ color: {colour}; }}\n"
+        for name, colour in colours.items()
+    )
+
+
+_STYLE += (
+    _coloured("", _COLOURS)
+    + f"@media (prefers-color-scheme: dark) {{\n{_coloured('', _ON_DARK)}}}\n"
+    + _coloured('[data-jp-theme-light="true"] ', _COLOURS)
+    + _coloured('[data-jp-theme-light="false"] ', _ON_DARK)
 )
 
 
@@ -134,7 +150,7 @@ def _strip(checked: Iterable[Finding]) -> str:
 def _remedy(finding: Finding) -> str:
     if not finding.remedy:
         return ""
-    kind = "code" if "mpc." in finding.remedy else "span"
+    kind = "code" if finding.is_call else "span"
     return f"<br><{kind}>{escape(finding.remedy)}</{kind}>"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
 from mpc_lab.ranking.examination import FLOOR, Curve, PlaceTable, from_json
-from mpc_lab.text import decimals, listing, number, plain, plural, quoted
+from mpc_lab.text import decimals, listing, number, plain, plural, quote
+from mpc_lab.vocabulary import MODES
 
 _CLOSENESS = {
     QUERY_SD: "Distances are in standard deviations of the logged scores of the query (closeness "
@@ -42,7 +43,7 @@ _RANK_ONLY = (
 )
 
 
-def _columns(options: Mapping[str, Any]) -> dict[str, Any]:
+def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return which column had which role, and what was said of them."""
     try:
         found = json.loads(str(options.get("columns", "{}")))
@@ -59,7 +60,7 @@ def outcome_word(options: Mapping[str, Any]) -> str:
     >>> outcome_word({"columns": '{"outcome": "y", "outcome_name": "clicks"}'})
     'clicks'
     """
-    columns = _columns(options)
+    columns = columns_of(options)
     return str(columns.get("outcome_name") or columns.get("outcome") or "outcome")
 
 
@@ -93,6 +94,18 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
     return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
 
 
+def compared_with(mode: str, epsilon: float) -> str:
+    """Return whom the items of a group are compared with in pairs at most `epsilon` apart.
+
+    Examples
+    --------
+    >>> compared_with("matched", 0.01), compared_with("matched", 0.0)
+    ('the items ranked just above them', 'items with the same score')
+    """
+    only_ties = epsilon == 0 and not MODES[mode].side.neighbours
+    return "items with the same score" if only_ties else MODES[mode].against
+
+
 def check_title(title: object) -> str:
     """Return what a document is said to be about, empty for None."""
     if title is None:
@@ -102,12 +115,30 @@ def check_title(title: object) -> str:
     return plain(title).strip()
 
 
+def left_out_in_words(options: Mapping[str, Any]) -> str:
+    """Return which rows were left out, or counted though nobody judged them; empty for none."""
+    try:
+        source = json.loads(str(options.get("source", "{}")))
+        unjudged, of = int(source.get("n_unjudged", 0)), int(source.get("n_ranked", 0))
+        dropped = source.get("unjudged") == "drop"
+    except (AttributeError, TypeError, ValueError):
+        unjudged, of, dropped = 0, 0, False
+    lines = []
+    if unjudged:
+        fate = "left out (unjudged='drop')" if dropped else "not relevant (unjudged='zero')"
+        lines.append(f"{unjudged:,} of {of:,} ranked documents have no judgement: {fate}.")
+    missing = int(options.get("n_dropped", 0)) - (unjudged if dropped else 0)
+    if missing > 0:
+        lines.append(f"{missing:,} rows with a missing value were left out.")
+    return " ".join(lines)
+
+
 def log_in_words(options: Mapping[str, Any]) -> str:
     """Return which log, score and outcome an audit is of; empty where nothing is known of it."""
-    columns = _columns(options)
+    columns = columns_of(options)
     try:
         files = json.loads(str(options.get("source", "{}"))).get("files", [])
-        names = [quoted(PurePath(str(one["path"])).name) for one in files]
+        names = [quote(PurePath(str(one["path"])).name) for one in files]
     except (AttributeError, KeyError, TypeError, ValueError):
         names = []
     sizes = [
@@ -119,8 +150,8 @@ def log_in_words(options: Mapping[str, Any]) -> str:
         return ""
     log = f"Log: {', '.join([*([listing(names, 4)] if names else []), *sizes])}"
     score = columns.get("score")
-    scored = f"; score {quoted(score)}" if score is not None else ""
-    return f"{log}{scored}, outcome {quoted(outcome_word(options))}."
+    scored = f"; score {quote(score)}" if score is not None else ""
+    return f"{log}{scored}, outcome {quote(outcome_word(options))}."
 
 
 def range_in_words(low: float, high: float) -> str:
@@ -145,7 +176,7 @@ def _examined(columns: Mapping[str, Any], options: Mapping[str, Any]) -> Iterato
     if columns.get("examined") is None:
         return
     given = from_json(columns["examined"])
-    by = str(given) if isinstance(given, Curve) else f"column {quoted(str(given))}"
+    by = str(given) if isinstance(given, Curve) else f"column {quote(str(given))}"
     floored, floor = int(options.get("n_floored", 0)), columns.get("examined_floor") or FLOOR
     raised = "1 row was" if floored == 1 else f"{floored:,} rows were"
     more = f"; {raised} below {floor:g} and raised to it" if floored else ""
@@ -170,14 +201,14 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     >>> list(terms_in_words({"against": "b", "contrast": "difference"}))
     ["Items of a group are compared with items of 'b' only (against)."]
     """
-    columns = _columns(options)
+    columns = columns_of(options)
     if "score" in columns and columns["score"] is None:
         yield _RANK_ONLY
     if columns.get("ascending"):
         yield "A smaller score is better (ascending)."
     terms = terms_of(options)
     if terms.against is not None:
-        yield f"Items of a group are compared with items of {quoted(terms.against)} only (against)."
+        yield f"Items of a group are compared with items of {quote(terms.against)} only (against)."
     if terms.closeness in _CLOSENESS:
         yield _CLOSENESS[terms.closeness]
     if terms.contrast == SIGN:
@@ -185,7 +216,7 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
     if terms.estimand in _ESTIMANDS:
         yield _ESTIMANDS[terms.estimand]
     if columns.get("weight") is not None:
-        yield _WEIGHTS[terms.estimand].format(quoted(columns["weight"]))
+        yield _WEIGHTS[terms.estimand].format(quote(columns["weight"]))
     yield from _examined(columns, options)
     cap = options.get("outcome_cap")
     if cap is not None:
@@ -217,7 +248,7 @@ class Primary:
     def sentence(self) -> str:
         """Return what was declared, and what that makes of the rest."""
         return (
-            f"Declared before the run: scoring rule {quoted(self.scoring_rule)}, "
+            f"Declared before the run: scoring rule {quote(self.scoring_rule)}, "
             f"{self.pairing_mode} pairs, threshold {self.threshold}. Everything else is "
             "exploratory."
         )
@@ -237,3 +268,58 @@ def declared(options: Mapping[str, Any]) -> Primary | None:
     if not isinstance(found, dict) or set(found) != set(PRIMARY_PARTS):
         raise MpcError(f"its primary must have {', '.join(PRIMARY_PARTS)}; got {found!r}.")
     return Primary(**{name: str(found[name]) for name in PRIMARY_PARTS})
+
+
+# ---- how many audits of the log there were
+
+_LOOKS_SHOWN = 6
+_ON_A_CLUSTER = ('{"kind": "dask"', '{"kind": "spark"')
+
+
+def looks_in_words(looks: Sequence[Mapping[str, Any]], source: object = None) -> str:
+    """Say which audit of its log this is, and how those before it differ; empty for the first.
+
+    Parameters
+    ----------
+    looks : sequence of mappings
+        As `audit.looks`.
+    source : str, optional
+        The attribute of an audit that says where its rows are from: audits of a frame on a
+        cluster are not counted, and the sentence says so.
+
+    Examples
+    --------
+    >>> looks_in_words([{"level": 0.9}, {"level": 0.95}])
+    '2nd audit of this log in one process; before it: level=0.9.'
+    """
+    if not looks and str(source).startswith(_ON_A_CLUSTER):
+        return "Audits of a frame on a cluster are not counted: there may be others of this log."
+    if len(looks) < 2:
+        return ""
+    last = looks[-1]
+    before = [_difference(one, last) for one in looks[:-1]]
+    return (
+        f"{_ordinal(len(looks))} audit of this log in one process; before it: "
+        f"{listing(list(dict.fromkeys(before)), _LOOKS_SHOWN)}."
+    )
+
+
+def _difference(one: Mapping[str, Any], last: Mapping[str, Any]) -> str:
+    """Return the options of an audit that differ from those of the last one."""
+    names = [name for name in dict.fromkeys([*one, *last]) if one.get(name) != last.get(name)]
+    shown = [f"{name}={one.get(name)}" for name in names]
+    return " ".join(shown) if shown else "the same options"
+
+
+def _ordinal(count: int) -> str:
+    """Return a count as a place in a row.
+
+    Examples
+    --------
+    >>> _ordinal(2), _ordinal(11), _ordinal(23)
+    ('2nd', '11th', '23rd')
+    """
+    last = (
+        "th" if count % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
+    )
+    return f"{count:,}{last}"

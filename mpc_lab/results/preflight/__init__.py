@@ -14,6 +14,7 @@ import pandas as pd
 
 from mpc_lab.errors import MpcError
 from mpc_lab.ranking import Ranking
+from mpc_lab.results.base import settings
 from mpc_lab.results.preflight import outcomes, rows
 from mpc_lab.results.preflight.look import CAUTION, MARKS, OK, STOP, Finding, Look, as_rows
 from mpc_lab.results.summary import slices
@@ -35,19 +36,34 @@ ROW_CHECKS: tuple[Check, ...] = (
     rows.check_coarse_scores,
     rows.check_places,
 )
-# These need no rows: they are asked of files that are walked and of clusters too.
-SUM_CHECKS: tuple[Check, ...] = (outcomes.check_largest_query, outcomes.check_tails)
 OUTCOME_CHECKS: tuple[Check, ...] = (
     outcomes.check_direction,
     outcomes.check_young_outcomes,
     outcomes.check_place_effect,
     outcomes.check_other_rules,
-    *SUM_CHECKS,
+    outcomes.check_largest_query,
+    outcomes.check_tails,
     outcomes.check_largest_item,
     outcomes.check_enough_pairs,
     outcomes.check_threshold,
     outcomes.check_complements,
 )
+# These need rows, and are not asked of files that are walked, of clusters and of pools.
+NEED_ROWS: dict[Check, str] = {
+    rows.check_repeated_lists: "repeated lists",
+    rows.check_cut_lists: "list lengths",
+    rows.check_producers: "producers",
+    rows.check_spread: "score scale",
+    rows.check_places: "places",
+    outcomes.check_young_outcomes: "young outcomes",
+    outcomes.check_largest_item: "largest item or producer",
+}
+SUM_CHECKS: tuple[Check, ...] = tuple(
+    check for check in (*ROW_CHECKS, *OUTCOME_CHECKS) if check not in NEED_ROWS
+)
+# Sums answer these at some thresholds, or where the answer is clear.
+_HALF_KNOWN = ("score direction", "score steps")
+NOT_ASKED = "not asked"
 COLUMNS = ["check", "state", "sentence", "remedy"]
 _WORST_FIRST = (STOP, CAUTION, OK)
 SAVED = "preflight"
@@ -89,7 +105,10 @@ def find(audit: Audit) -> list[Finding]:
     if not slices(audit)[0].cells:
         return []
     if not isinstance(audit.ranking, Ranking):
-        return _ask(Look(None, audit), SUM_CHECKS)
+        if settings(audit).get("rules"):  # files of 0.1 are left as they were
+            return _ask(Look(None, audit), (outcomes.check_largest_query, outcomes.check_tails))
+        found = _ask(Look(None, audit), SUM_CHECKS)
+        return [*found, _not_asked({one.check for one in found})]
     return _ask(Look(audit.ranking, audit), (*ROW_CHECKS, *OUTCOME_CHECKS))
 
 
@@ -99,22 +118,37 @@ def to_frame(findings: list[Finding]) -> pd.DataFrame:
 
 
 def _ask(look: Look, checks: Iterable[Check]) -> list[Finding]:
-    found = [finding for check in checks if (finding := check(look)) is not None]
+    said = [finding for check in checks if (finding := check(look)) is not None]
+    found = [look.with_command(finding) for finding in said]
     return sorted(found, key=lambda one: _WORST_FIRST.index(one.state))
+
+
+def _not_asked(asked: set[str]) -> Finding:
+    """Say which checks an audit without rows leaves open, beside those that were asked."""
+    names = [name for name in (*NEED_ROWS.values(), *_HALF_KNOWN) if name not in asked]
+    sentence = (
+        f"The rows are not in memory, so these checks were not asked: "
+        f"{', '.join(names)}; how far the threshold reaches for the scores' spread; "
+        "rows left out by group."
+    )
+    return Finding(NOT_ASKED, OK, sentence)
 
 
 # ---- in words
 
 
-def every_line(findings: list[Finding]) -> Iterator[str]:
-    """Yield all that the checks say; one line where all is well."""
+def every_line(findings: list[Finding], *, shell: bool = False) -> Iterator[str]:
+    """Yield all that the checks say, for a shell if wanted; one line where all is well."""
     poor = [one for one in findings if one.state != OK]
+    asked = [one for one in findings if one.check != NOT_ASKED]
+    open_ = [one.sentence for one in findings if one.check == NOT_ASKED]
     if not poor:
-        yield f"Preflight: {plural(len(findings), 'check')}, nothing to note."
+        yield f"Preflight: {plural(len(asked), 'check')}, nothing to note."
+        yield from open_
         return
-    yield f"Preflight: {len(poor):,} of {plural(len(findings), 'check')} to note."
+    yield f"Preflight: {len(poor):,} of {plural(len(asked), 'check')} to note."
     for one in findings:
-        yield f"  {MARKS[one.state]} {one.line}"
+        yield f"  {MARKS[one.state]} {one.for_shell.line if shell else one.line}"
 
 
 # ---- in files

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 OK, CAUTION, STOP = "ok", "caution", "stop"
 MARKS = {OK: "✓", CAUTION: "!", STOP: "✗"}
+ENOUGH = "enough pairs"
 # Whole queries of about so many rows are enough for shares and correlations.
 SAMPLED_ROWS = 50_000
 _GOLDEN, _LOW_BITS = np.uint64(2_654_435_761), np.uint64(2**32 - 1)
@@ -42,6 +44,10 @@ class Finding:
         A call to paste, or a sentence where no call helps; empty where all is well.
     leaves : str
         The sentence for files, in which queries are numbered; empty where it is the same.
+    remedy_leaves : str
+        The remedy for files, which names no query; empty where it is the same.
+    command : str
+        The remedy for a shell, where it is a call and the log is in files.
     """
 
     check: str
@@ -49,6 +55,8 @@ class Finding:
     sentence: str
     remedy: str = ""
     leaves: str = ""
+    remedy_leaves: str = ""
+    command: str = ""
 
     @property
     def line(self) -> str:
@@ -62,9 +70,26 @@ class Finding:
         remedy = f" Remedy: {self.remedy}" if self.remedy else ""
         return f"{self.state.capitalize()}, {self.check}: {self.sentence}{remedy}"
 
+    @property
+    def for_shell(self) -> Finding:
+        """The same with its remedy as a command, where there is one."""
+        return replace(self, remedy=self.command) if self.command else self
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the remedy is Python to paste as it is."""
+        return self.remedy.startswith(("audit = mpc.", "ranking = mpc."))
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether its remedy is a step towards a finding, and not only something to say."""
+        poor = self.state != OK
+        return poor and (self.is_call or self.state == STOP or self.check == ENOUGH)
+
     def to_leave(self) -> Finding:
         """Return what may be written to a file."""
-        return Finding(self.check, self.state, self.leaves or self.sentence, self.remedy)
+        remedy = self.remedy_leaves or self.remedy
+        return Finding(self.check, self.state, self.leaves or self.sentence, remedy)
 
 
 @dataclass(frozen=True)
@@ -100,6 +125,11 @@ class Look:
     def __init__(self, ranking: Ranking | None, audit: Audit | None = None) -> None:
         self.ranking = ranking
         self.audit = audit
+        self._commands: dict[str, str] = {}
+
+    def with_command(self, finding: Finding) -> Finding:
+        """Return what a check says, with the command that its call amounts to."""
+        return replace(finding, command=self._commands.get(finding.remedy, ""))
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -112,6 +142,35 @@ class Look:
         if self.audit is None:
             raise TypeError("only an audit has findings")
         return slices(self.audit)[0]
+
+    @cached_property
+    def columns(self) -> dict[str, Any]:
+        """The column of each role, as it was given."""
+        if self.ranking is not None:
+            return self.ranking.columns.given()
+        known = json.loads(str(self.options.get("columns", "{}")))
+        return {name: value for name, value in known.items() if value is not None}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of the log; without rows, those that were audited."""
+        if self.ranking is not None:
+            return self.ranking.groups
+        return () if self.audit is None else tuple(self.audit.groups)
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows were read, without limit where that is not known."""
+        if self.ranking is not None:
+            return self.ranking.n_rows
+        return float(self.options.get("n_rows", math.inf))
+
+    @property
+    def n_queries(self) -> float:
+        """How many queries were read, without limit where that is not known."""
+        if self.ranking is not None:
+            return self.ranking.n_queries
+        return float(self.options.get("n_queries", math.inf))
 
     def of_cells(self, name: str) -> dict[str, float]:
         """Return a variable of the headline by group, of what the audit is about."""
@@ -131,7 +190,9 @@ class Look:
             Values by keyword; a ``Verbatim`` is written as it is.
         """
         if self.audit is not None:
-            return changed_call(self.audit, changes, rows)
+            call, command = changed_call(self.audit, changes, rows)
+            self._commands[call] = command or ""
+            return call
         if self.ranking is None:
             raise TypeError("a preflight needs a log or an audit")
         given = {**self.ranking.columns.given(), **changes}
@@ -143,7 +204,8 @@ class Look:
 
     def again_of(self, rows: str, words: str, **changes: Any) -> str:
         """Return the call on some rows of a pandas frame, or what to do in words."""
-        return self.again(rows, **changes) if self.need_rows().is_pandas else words
+        is_frame = self.ranking is not None and self.ranking.is_pandas
+        return self.again(rows, **changes) if is_frame else words
 
     @cached_property
     def sample(self) -> Sample:
@@ -201,8 +263,14 @@ def and_more(count: int) -> str:
 
 
 def shown_share(share: float) -> str:
-    """Return a share in whole per cent."""
-    return f"{100 * share:.0f} %"
+    """Return a share in whole per cent.
+
+    Examples
+    --------
+    >>> shown_share(0.256), shown_share(0.002), shown_share(0.0)
+    ('26 %', 'less than 1 %', '0 %')
+    """
+    return f"{100 * share:.0f} %" if share == 0 or share >= 0.005 else "less than 1 %"
 
 
 def shown_label(label: Any) -> str:

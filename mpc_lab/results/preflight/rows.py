@@ -1,7 +1,7 @@
 """Checks of the rows alone: labels, ids, scores, lists and places, never outcomes.
 
 Each takes a :class:`Look` with rows and returns a :class:`Finding`, or None where its question does
-not arise. Thresholds stand beside the check that uses them.
+not arise. Thresholds are beside the check that uses them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mpc_lab.results.preflight.look import (
     shown_share,
 )
 from mpc_lab.results.recipe import Verbatim
-from mpc_lab.text import between, listing, plural, quoted
+from mpc_lab.text import between, listing, plural, quote
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 if TYPE_CHECKING:
@@ -46,40 +46,74 @@ ROWS_A_LABEL = 3.0
 
 def check_labels(look: Look) -> Finding:
     """Look for labels that are several in one, numbers, unique, or spelt in two ways."""
-    ranking, name = look.need_rows(), "labels"
-    groups = ranking.groups
-    column = ranking.columns.group
-    is_text = isinstance(column, str)
-    separator, joined = _separator(groups) if ranking.columns.group_sep is None else (None, 0)
-    if separator and is_text:
-        sentence = (
-            f"{joined:,} of {len(groups):,} groups have {quoted(separator)} in their name: they "
+    name, groups, column = "labels", look.groups, look.columns.get("group")
+    fine = f"Names of groups look like labels ({plural(len(groups), 'group')})."
+    if whole := _whole_groups(look):
+        return Finding(name, STOP, *whole)
+    if not isinstance(column, str):
+        return Finding(name, OK, fine)
+    said, words, rows = [], [], "frame"
+    changes: dict[str, Any] = {"groups": None}
+    labels, state = groups, CAUTION
+    separator, joined = (None, 0) if look.columns.get("group_sep") else _separator(groups)
+    if separator:
+        said.append(
+            f"{joined:,} of {len(groups):,} groups have {quote(separator)} in their name: they "
             "are probably several labels each."
         )
-        return Finding(name, CAUTION, sentence, look.again(group_sep=separator, groups=None))
-    if len(groups) >= FEWEST_LABELS and is_text:
-        decimals = sum(_is_decimal(label) for label in groups)
-        if decimals >= NUMBERS_SHARE * len(groups):
-            sentence = f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}."
-            bands = f"pd.qcut(frame[{column!a}], 4, duplicates='drop').astype(str)"
-            cut = f"frame.assign(group_in_four={bands})"
-            words = f"Cut {column} into a few bands before the audit."
-            remedy = look.again_of(cut, words, group="group_in_four", groups=None)
-            return Finding(name, CAUTION, sentence, remedy)
-        if ranking.n_rows < ROWS_A_LABEL * len(groups):
-            sentence = (
-                f"{ranking.n_rows:,} rows have {len(groups):,} different labels: this column is "
-                "probably an id, which leaves nothing to compare."
-            )
-            return Finding(name, STOP, sentence, "Name a column of labels that many rows share.")
-    alike = _spelt_twice(groups)
-    if alike and is_text and ranking.columns.group_sep is None:
+        changes["group_sep"] = separator
+        labels = tuple({part.strip() for label in groups for part in label.split(separator)})
+    decimals = sum(_is_decimal(label) for label in groups)
+    if len(groups) >= FEWEST_LABELS and decimals >= NUMBERS_SHARE * len(groups):
+        said.append(f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}.")
+        bands = f"pd.qcut(frame[{column!a}], 4, duplicates='drop').astype(str)"
+        rows = f"frame.assign(group_in_four={bands})"
+        words.append(f"Cut {column} into a few bands before the audit.")
+        changes["group"] = "group_in_four"
+    if len(labels) >= FEWEST_LABELS and look.n_rows < ROWS_A_LABEL * len(labels):
+        said.append(
+            f"{look.n_rows:,} rows have {len(labels):,} different labels: this column is "
+            "probably an id, which leaves nothing to compare."
+        )
+        # Bands of numbers are labels that many rows share.
+        state = CAUTION if "group" in changes else STOP
+    alike = _spelt_twice(labels)
+    if alike:
         shown = listing([" and ".join(map(repr, pair)) for pair in alike], 3)
-        sentence = f"Some labels differ only in case or in blanks: {shown}."
-        tidy = f"frame.assign(**{{{column!a}: frame[{column!a}].str.strip().str.lower()}})"
-        words = f"Strip the blanks of {column}, and write it in small letters."
-        return Finding(name, CAUTION, sentence, look.again_of(tidy, words, groups=None))
-    return Finding(name, OK, f"Names of groups look like labels ({plural(len(groups), 'group')}).")
+        said.append(f"Some labels differ only in case or in blanks: {shown}.")
+        tidy = f"frame[{column!a}].str.lower().str.split().str.join(' ')"
+        rows = f"frame.assign(**{{{column!a}: {tidy}}})"
+        words.append(f"Strip the blanks of {column}, and write it in small letters.")
+    if not said:
+        return Finding(name, OK, fine)
+    if state == STOP:
+        remedy = "Name a column of labels that many rows share."
+    elif words:
+        words += [f"Give group_sep={separator!r}."] if separator else []
+        remedy = look.again_of(rows, " ".join(words), **changes)
+    else:
+        remedy = look.again(**changes)
+    return Finding(name, state, " ".join(said), remedy)
+
+
+def _whole_groups(look: Look) -> tuple[str, str] | None:
+    """Say of groups that have every row that nothing is outside them, and what to do."""
+    if look.ranking is None:
+        return None
+    every = np.bitwise_and.reduce(look.ranking.masks, axis=1)
+    bits = [every[g // 64] >> np.uint64(g % 64) & np.uint64(1) for g in range(len(look.groups))]
+    asked = look.groups if look.audit is None else tuple(look.audit.groups)
+    whole = [group for group, bit in zip(look.groups, bits, strict=True) if bit and group in asked]
+    if not whole:
+        return None
+    named = listing([quote(group) for group in whole], 4)
+    verb = "Group" if len(whole) == 1 else "Groups"
+    has = "has" if len(whole) == 1 else "have"
+    rest = [group for group in asked if group not in whole]
+    sentence = f"{verb} {named} {has} every row: no item is outside to compare with."
+    if rest and look.audit is not None:
+        return sentence, look.again(groups=rest)
+    return sentence, "Give a group column with other values too."
 
 
 def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
@@ -88,6 +122,8 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
         joined = [label for label in groups if mark in label.strip(mark)]
         parts = Counter(part.strip() for label in joined for part in label.split(mark))
         recur = len(parts) < sum(parts.values())  # parts that occur once only are a name
+        if joined and max(parts.values()) == len(groups) > 1:
+            continue  # and a part of every label makes a group of all rows
         if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
             return mark, len(joined)
     return None, 0
@@ -113,18 +149,31 @@ def _spelt_twice(groups: tuple[str, ...]) -> list[list[str]]:
 
 def check_item(look: Look) -> Finding:
     """Say whether items can be recognised in several queries."""
-    ranking, name = look.need_rows(), "items"
+    name, ranking = "items", look.ranking
+    if ranking is None:
+        return _item_of_walked(look)
     if ranking.item_code is not None:
         times = ranking.n_rows / ranking.n_items
         shown = "once" if times == 1 else f"{times:.3g} times on average"
         return Finding(name, OK, f"{plural(ranking.n_items, 'item')}, shown {shown}.")
     column = _guessed(ranking, "item")
-    said = "No column says which rows are the same item, so that intervals ignore what items share"
     if column is None:
-        sentence = f"{said}; this is right only where no item is shown twice."
-        return Finding(name, OK, sentence)
-    sentence = f"{said}; column {quoted(str(column))} looks like it."
+        return _no_item()
+    sentence = f"{_NO_ITEM}; column {quote(str(column))} looks like it."
     return Finding(name, CAUTION, sentence, look.again(item=column, cluster=None))
+
+
+_NO_ITEM = "No column says which rows are the same item, so that intervals ignore what items share"
+
+
+def _no_item() -> Finding:
+    return Finding("items", OK, f"{_NO_ITEM}; this is right only where no item is shown twice.")
+
+
+def _item_of_walked(look: Look) -> Finding:
+    if look.columns.get("item") is None:
+        return _no_item()
+    return Finding("items", OK, f"Items are known by column {quote(str(look.columns['item']))}.")
 
 
 OWNED_ITEMS = 2.0  # items of an owner, on average
@@ -146,7 +195,7 @@ def check_producers(look: Look) -> Finding | None:
         if found is not None:
             owners, items = found
             sentence = (
-                f"Column {quoted(str(column))} looks like the owner of the items: {owners:,} of "
+                f"Column {quote(str(column))} looks like the owner of the items: {owners:,} of "
                 f"them have {items:.3g} items each, all in the same groups. What an owner's items "
                 "share is not in the intervals."
             )
@@ -260,12 +309,17 @@ FEWEST_VALUES = 50
 
 def check_coarse_scores(look: Look) -> Finding | None:
     """Say where most close pairs are exact ties, because scores were rounded or are classes."""
-    ranking, name = look.need_rows(), "score steps"
+    name, ranking = "score steps", look.ranking
+    if ranking is None:
+        return _steps_of_walked(look)
     if ranking.columns.is_rank_only:
         return None
     keys = line_up(look.scores, look.sample)
     ties, close = int(close_pairs(keys, 0.0).sum()), int(close_pairs(keys, _near(look, keys)).sum())
     values = len(np.unique(look.scores))
+    if values == 1:
+        sentence = "All scores are the same: nothing is ranked by them, and every pair is a tie."
+        return Finding(name, STOP, sentence, "Check the column of the score.")
     share = ties / close if close else 0.0
     if share >= TIED_SHARE and values < FEWEST_VALUES:
         sentence = (
@@ -274,6 +328,19 @@ def check_coarse_scores(look: Look) -> Finding | None:
         )
         return Finding(name, CAUTION, sentence, "Log the score before it is rounded.")
     return Finding(name, OK, f"{shown_share(share)} of the close pairs are exact ties.")
+
+
+def _steps_of_walked(look: Look) -> Finding | None:
+    """Say how many pairs are within a threshold for each one that was wanted there."""
+    known = {g: v for g, v in look.of_cells("tie_inflation").items() if math.isfinite(v)}
+    if not known or look.columns.get("score") is None:
+        return None
+    group, times = max(known.items(), key=lambda entry: entry[1])
+    said = f"The threshold has {times:.2g} times the pairs that were wanted in group"
+    if times * (1 - TIED_SHARE) >= 1:
+        sentence = f"{said} {quote(group)}, because so many scores are exact ties."
+        return Finding("score steps", CAUTION, sentence, "Log the score before it is rounded.")
+    return Finding("score steps", OK, f"{said} {quote(group)}.")
 
 
 def _near(look: Look, keys: Floats) -> float:
@@ -295,7 +362,7 @@ SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
 
 
 def check_spread(look: Look) -> Finding | None:
-    """Say where the queries whose scores lie closest together give most of the close pairs."""
+    """Say where the queries whose scores are closest together give most of the close pairs."""
     ranking, name = look.need_rows(), "score scale"
     closeness = look.options.get("closeness", "score")
     if ranking.columns.is_rank_only or closeness == "percentile":
@@ -364,7 +431,7 @@ def check_places(look: Look) -> Finding:
             sentence = "No column has the place of each row; where outcomes depend on it, give one."
             return Finding(name, OK, sentence)
         sentence = (
-            f"Column {quoted(str(column))} looks like the place of each row, and is not used: "
+            f"Column {quote(str(column))} looks like the place of each row, and is not used: "
             "clicks and views depend on the place."
         )
         changes: dict[str, Any] = {"position": column}
@@ -416,7 +483,9 @@ CHANCE = 0.01
 
 def check_dropped(look: Look) -> Finding | None:
     """Say where rows with a missing value are more common in a group than outside it."""
-    ranking, name = look.need_rows(), "rows left out"
+    name, ranking = "rows left out", look.ranking
+    if ranking is None:
+        return _left_out_of_walked(look)
     left_out = ranking.left_out()
     if left_out is None:
         return None
@@ -431,8 +500,16 @@ def check_dropped(look: Look) -> Finding | None:
         return Finding(name, OK, sentence)
     _, group, inside, outside = max(worst)
     sentence = (
-        f"Rows with a missing value were left out: {100 * inside:.1f} % of group {quoted(group)} "
+        f"Rows with a missing value were left out: {100 * inside:.1f} % of group {quote(group)} "
         f"and {100 * outside:.1f} % of the others. The rows that are left may not be like all rows."
         f"{and_more(len(worst) - 1)}"
     )
     return Finding(name, CAUTION, sentence, "Fill in what is missing, or say why it is missing.")
+
+
+def _left_out_of_walked(look: Look) -> Finding | None:
+    count = int(look.options.get("n_dropped", 0))
+    if not count:
+        return None
+    sentence = f"{count:,} rows with a missing value were left out; not counted by group."
+    return Finding("rows left out", OK, sentence)

@@ -8,7 +8,7 @@ labelled answer; what computes on plain arrays is in ``pairing`` to ``comparator
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import xarray as xr
@@ -24,10 +24,16 @@ from mpc_lab.results.questions import sequence as _sequence
 from mpc_lab.results.questions import slices as _slices
 from mpc_lab.results.questions.boosts import BoostQuestions
 from mpc_lab.results.questions.certificate import Certificate
+from mpc_lab.results.questions.drivers import DriverQuestions
 from mpc_lab.results.questions.examination import PlaceQuestions
+from mpc_lab.results.questions.partial import WhyQuestions
+from mpc_lab.results.questions.tell import StoryQuestions
+
+if TYPE_CHECKING:
+    from mpc_lab.results.difference import Difference
 
 
-class Questions(BoostQuestions, PlaceQuestions):
+class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions, WhyQuestions):
     """The questions of an audit; see :class:`mpc_lab.Audit`."""
 
     def pairs(
@@ -52,9 +58,10 @@ class Questions(BoostQuestions, PlaceQuestions):
         Returns
         -------
         pandas.DataFrame
-            ``query``, ``item`` and ``other_item`` (if items are known), ``score``,
-            ``other_score``, ``distance``, ``position``, ``other_position``, ``outcome``,
-            ``other_outcome``, ``difference``; with ``examined=`` also ``examined`` and
+            ``query``, ``item`` and ``other_item`` (if items are known), ``label`` and
+            ``other_label`` (if the log has labels of items), ``score``, ``other_score``,
+            ``distance``, ``position``, ``other_position``, ``outcome``, ``other_outcome``,
+            ``difference``; with ``examined=`` also ``examined`` and
             ``other_examined``, which outcomes are divided by for the difference. The item is in
             the group, the other item is not.
 
@@ -101,6 +108,53 @@ class Questions(BoostQuestions, PlaceQuestions):
         0.0132
         """
         return _pairs.regression(self, group, scoring_rule, pairing_mode, epsilon)
+
+    def difference(
+        self,
+        rule: str | None = None,
+        base: str | None = None,
+        *,
+        groups: tuple[str, str] | None = None,
+        modes: tuple[str, str] | None = None,
+    ) -> Difference:
+        r"""Return the difference of two gaps of this audit, with its own interval.
+
+        Two rules share most of their queries, items and pairs, so the difference is known far
+        better than the two gaps are; two intervals side by side do not show it.
+
+        .. math:: \hat\theta_A - \hat\theta_B, \qquad z_p = \frac{w_p (d_p - \hat\theta_A)}{W_A}
+                  \;[p \in A] \; - \; \frac{w_p (d_p - \hat\theta_B)}{W_B} \;[p \in B],
+
+        with the variance of the audit over these contributions. Each gap is at its own threshold.
+
+        Parameters
+        ----------
+        rule, base : str, optional
+            Two scoring rules: by group, the gap under `rule` less that under `base`, which is
+            ``baseline`` where it is left out. With `groups` or `modes`, the one rule to look at.
+        groups : (str, str), optional
+            Two groups: the gap of the first less that of the second. Each is still compared with
+            all other items; for one group against the other use ``against=`` of an audit.
+        modes : (str, str), optional
+            Two pairing modes of the audit.
+
+        Returns
+        -------
+        Difference
+
+        Examples
+        --------
+        >>> import mpc_lab as mpc
+        >>> ranking = mpc.datasets.synthetic(queries=2_000)
+        >>> audit = mpc.audit(ranking, scoring_rules=["baseline", "boosted"], progress=False)
+        >>> audit.difference("boosted", "baseline").groups
+        ('1', '2')
+        >>> audit.difference(groups=("1", "2")).groups
+        ('1 − 2',)
+        """
+        from mpc_lab.results.questions.difference import of_audit
+
+        return of_audit(self, rule, base, groups, modes)
 
     def limit(
         self,
@@ -245,7 +299,7 @@ class Questions(BoostQuestions, PlaceQuestions):
         Parameters
         ----------
         covariates : str, list of str, or mapping of str to array
-            Columns of the table the ranking came from, or arrays by row. Text is compared value by
+            Columns of the ranking's table, or arrays by row. Text is compared value by
             value. Position in the ranked list is always compared.
         group : str or list of str, optional
             By default all groups.
@@ -327,11 +381,11 @@ class Questions(BoostQuestions, PlaceQuestions):
         They cover the gap at all looks together, over all groups of a scoring rule and pairing
         mode, and need the bounds of the outcome (``bounds=(0, 5)`` of :func:`mpc_lab.audit`;
         outcomes of 0 and 1 have them by themselves). Of each query (or unit) at most ``pairs_cap``
-        pairs count, the closest ones, and the estimate is the mean over these. Someone bets on
-        every query in turn that the gap is not θ; the interval holds each θ against which
+        pairs count, the closest ones, and the estimate is the mean over these. Bets are placed on
+        every query in turn that the gap is not θ; the interval holds each θ for which
 
-        .. math:: 	frac12 \Big(\prod_q (1 + \lambda_q (D_q - 	heta c_q))
-                  + \prod_q (1 - \lambda_q (D_q - 	heta c_q))\Big) < m/a,
+        .. math:: \tfrac12 \Big(\prod_q (1 + \lambda_q (D_q - \theta c_q))
+                  + \prod_q (1 - \lambda_q (D_q - \theta c_q))\Big) < m/a,
 
         with :math:`c_q` pairs, :math:`D_q` the sum of their differences, and bets λ that know
         earlier queries alone. Queries come in the order of their first rows, or of ``time=``.
@@ -395,7 +449,8 @@ class Questions(BoostQuestions, PlaceQuestions):
             ``ci_low_adjusted``, ``ci_high_adjusted``), ``flagged`` by that, and what the flag
             ``says``; over group the ``explanation`` in one sentence; over measure what it compares.
             ``mpc`` is the first pairing mode of the audit.
-            A sentence explains only what chance would hardly do among all measures and groups.
+            A disagreement is explained only where chance alone would rarely make it, among all
+            measures and groups.
 
         Examples
         --------

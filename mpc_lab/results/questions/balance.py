@@ -20,11 +20,12 @@ from mpc_lab.results.base import (
 )
 from mpc_lab.results.questions.pairs import CellRows, open_cell
 from mpc_lab.results.schema import AuditBase
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
-Floats = NDArray[np.float64]
+
 Covariates = str | Sequence[str] | Mapping[str, ArrayLike]
 
 SIDES = ("group", "others")
@@ -59,7 +60,7 @@ def balance(
     permutations = _placebos(permutations)
     epsilon = None if epsilon is None else check_epsilon(epsilon, unlimited=True)
     names = audit.groups if group is None else chosen_groups(audit, "balance", group)
-    values = _covariates(ranking, covariates)
+    values = read_covariates(ranking, covariates)
     found = [
         _of_group(audit, name, scoring_rule, pairing_mode, epsilon, values, permutations, done)
         for name in names
@@ -147,7 +148,7 @@ def _placebo(
     found = placebo(
         cell.log,
         cell.member,
-        cell.cluster_code,
+        cell.cluster_code(),
         epsilon=epsilon,
         item=cell.item_code,
         owner=cell.log.owner if len(cell.log.owner) else None,
@@ -174,7 +175,7 @@ def _placebos(permutations: Any) -> int:
     return check_whole("permutations", permutations, at_most=_MOST_PLACEBOS, remedy="Try 200.")
 
 
-def _covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:
+def read_covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:
     """Return one array of numbers by row for each covariate, and for each value of a text."""
     if isinstance(covariates, Mapping):
         given = {str(name): np.asarray(values) for name, values in covariates.items()}

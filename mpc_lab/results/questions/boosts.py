@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from numpy.typing import ArrayLike
 from mpc_lab.errors import MpcError, check_epsilon
 from mpc_lab.results.base import check_label, need_rows, refuse_rank_only, refuse_terms, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import number, percent, quoted
+from mpc_lab.text import number, percent, quote
 
 if TYPE_CHECKING:
     from mpc_lab.objective.boosts import Boosts
-    from mpc_lab.objective.fair_boost import ChosenBoost
+    from mpc_lab.objective.offsets import ChosenBoost
     from mpc_lab.ranking import Ranking
 
 
@@ -73,7 +74,7 @@ def boost_curve(
         cluster=str(options["cluster"]),
         level=float(options["level"]),
     )
-    variables = _gap_variables(found.gaps)
+    variables = _gap_variables(found.gaps) | {"fit": ("alpha", found.fit)}
     variables |= {name: ("alpha", values) for name, values in found.objective.items()}
     variables["share_changed"] = ("alpha", found.share_changed)
     attrs = {"group": group, "epsilon": threshold(audit, group, epsilon)}
@@ -93,36 +94,41 @@ def threshold(audit: AuditBase, group: str, epsilon: float | None) -> float:
     if epsilon is not None:
         return check_epsilon(epsilon, remedy="Leave it out for the threshold of the headline.")
     if "baseline" not in audit.headline["scoring_rule"].values:
-        raise MpcError("A boost starts from the baseline, which this audit lacks; give epsilon.")
+        raise MpcError(
+            "A boost must start from rule 'baseline'; got an audit without it. Give epsilon."
+        )
     own = float(audit.headline["epsilon"].sel(group=group, scoring_rule="baseline").values[0])
     if np.isnan(own):
-        raise MpcError(f"Group {group!r} has no pair to choose a threshold from; give epsilon.")
+        raise MpcError(
+            f"Group {group!r} must have pairs to choose a threshold from; got none. Give epsilon."
+        )
     return own
 
 
 @dataclass(frozen=True, repr=False)
 class FairBoost:
-    """The boost that closes a group's gap, how sure it is, and what it costs.
+    """The boost at which a group's mean outcome difference is 0, how sure it is, what it does.
 
     Attributes
     ----------
     group : str
     alpha : float
-        The boost at which the gap crosses 0; NaN where it does not.
+        The root of the antitonic fit; NaN where there is none.
     resolution : float
-        Half the threshold: the boost is known no finer than this.
-    n_crossings : int
-        How often the gap crosses 0 from above.
+        0 where α* is the root of the fit to all pairs; in a log with very many, 1/800 of the
+        scores' standard deviation.
     confidence_set : tuple of (low, high)
-        All boosts at which a gap of 0 is not rejected.
+        The hull of all boosts that no test rejects: one interval, or nothing.
     unbounded_low, unbounded_high : bool
         Whether the set reaches the end of the range that was tried.
-    curve : xarray.Dataset
-        The gap along boosts, on the half of the queries that the boost was chosen on.
+    fit : xarray.Dataset
+        The antitonic fit over its ``step``: ``estimate`` from ``distance_low`` to
+        ``distance_high``, made from ``weight`` pairs, or their weights.
     held_out : dict of float
-        On the other half: ``gap_before``, ``gap_after`` and their ends, ``dcg`` and ``ndcg`` before
-        and after, their change with its paired interval, and the ``share_changed`` of positions.
-        Empty where there is no boost.
+        Each half of the queries chooses a boost for the other, ``alpha_first`` and
+        ``alpha_second``: ``gap_before``, ``gap_after`` and their ends, ``dcg`` and ``ndcg`` before
+        and after, their change with its paired interval, and the ``share_changed`` of positions,
+        over all queries. Empty where the log or one of its halves has no root.
     level : float
     note : str
     caution : str
@@ -132,96 +138,150 @@ class FairBoost:
     group: str
     alpha: float
     resolution: float
-    n_crossings: int
     confidence_set: tuple[tuple[float, float], ...]
     unbounded_low: bool
     unbounded_high: bool
-    curve: xr.Dataset
+    fit: xr.Dataset
     held_out: dict[str, float]
     level: float
     note: str
-    caution: str = ""
+    caution: str
+    _follow: Callable[[], xr.Dataset]
+
+    @cached_property
+    def curve(self) -> xr.Dataset:
+        """The gap of pairs with distances from α to α + ε along 201 boosts, and the ``fit`` at α.
+
+        Made when first asked for; α* does not depend on it.
+        """
+        return self._follow()
+
+    @property
+    def n_crossings(self) -> int:
+        """How often the fit crosses 0: once, or never."""
+        return int(not np.isnan(self.alpha))
 
     @property
     def settled(self) -> bool:
-        """Whether the log tells one boost: one crossing, one interval, a smaller gap held out."""
-        held = self.held_out
-        smaller = bool(held) and abs(held["gap_after"]) < abs(held["gap_before"])
-        return self.n_crossings == 1 and len(self.confidence_set) == 1 and smaller
+        """Whether the log tells the boost: a root, and a set that is bounded on both sides."""
+        bounded = not (self.unbounded_low or self.unbounded_high)
+        return bool(self.n_crossings and self.confidence_set and bounded)
+
+    @property
+    def sentence(self) -> str:
+        """What was found and what was measured, in words."""
+        who, level = quote(self.group), percent(self.level)
+        reach = describe_set(self)
+        if np.isnan(self.alpha):
+            return f"No boost of group {who} is found: {self.note} ({level} set {reach})."
+        said = (
+            f"The fitted outcome difference of group {who} is 0 at a boost of "
+            f"{number(self.alpha, 4)} ({level} set {reach})."
+        )
+        measured = f" {describe_held_out(self)}" if self.held_out else ""
+        note = f" {self.note[:1].upper()}{self.note[1:]}." if self.note else ""
+        return f"{said}{measured}{note}"
 
     def __repr__(self) -> str:
-        who, level = quoted(self.group), percent(self.level)
-        reach = _reach(self)
-        caution = f" {self.caution}" if self.caution else ""
-        if np.isnan(self.alpha):
-            said = f"No boost of group {who} closes its gap: {self.note}; {level} set {reach}."
-            return f"{said}{caution}"
-        held = self.held_out
-        start = "A boost" if self.settled else "The log does not settle it, but a boost"
-        return (
-            f"{start} of {number(self.alpha, 4)} closes the gap of group {who} ({level} set "
-            f"{reach}; known to within {number(self.resolution, 4)}). On held-out queries the gap "
-            f"goes from {number(held['gap_before'], 4)} to {number(held['gap_after'], 4)}, NDCG "
-            f"changes by {number(held['ndcg_change'], 5)} ({number(held['ndcg_change_low'], 5)} to "
-            f"{number(held['ndcg_change_high'], 5)}), and {percent(held['share_changed'])} of the "
-            f"positions change. {self.note}".rstrip()
-            + caution
-        )
+        return f"{self.sentence} {self.caution}".rstrip()
 
 
-def _reach(found: FairBoost) -> str:
+def describe_held_out(found: FairBoost) -> str:
+    """Say what boosts did on queries they were not chosen on."""
+    held = found.held_out
+    alphas = sorted(held[f"alpha_{name}"] for name in ("first", "second"))
+    words = " and ".join(number(alpha, 4) for alpha in alphas)
+    start = f"On queries they were not chosen on, boosts of {words}"
+    before, after, low, high = (
+        held[name] for name in ("gap_before", "gap_after", "gap_after_low", "gap_after_high")
+    )
+    if not np.isfinite([before, after]).all():
+        gap = f"{start} leave too few pairs to measure the gap"
+    else:
+        gap = f"{start} take the gap from {number(before, 4)} to {number(after, 4)}"
+        if np.isfinite([low, high]).all():
+            gap += f" ({number(low, 4)} to {number(high, 4)})"
+            gap += ", an interval away from 0" if low > 0 or high < 0 else ""
+    name = "ndcg" if np.isfinite(held["ndcg_change"]) else "dcg"
+    middle, low, high = (held[f"{name}_change{end}"] for end in ("", "_low", "_high"))
+    change = f"{name.upper()} changes by {number(middle, 5)}"
+    change += f" ({number(low, 5)} to {number(high, 5)})"
+    return (
+        f"{gap}; {change}, and {percent(round(held['share_changed'], 3))} of the positions change."
+    )
+
+
+def describe_set(found: FairBoost) -> str:
+    """Say which boosts are in the confidence set; the end of the range does not count as an end."""
     if not found.confidence_set:
         return "empty"
-    parts = [f"{number(low, 4)} to {number(high, 4)}" for low, high in found.confidence_set]
-    ends = [" (unbounded below)"] if found.unbounded_low else []
-    ends += [" (unbounded above)"] if found.unbounded_high else []
-    return " and ".join(parts) + "".join(ends)
+    ((low, high),) = found.confidence_set
+    if found.unbounded_low and found.unbounded_high:
+        return "unbounded on both sides"
+    if found.unbounded_low:
+        return f"up to {number(high, 4)}, unbounded below"
+    if found.unbounded_high:
+        return f"from {number(low, 4)}, unbounded above"
+    return f"{number(low, 4)} to {number(high, 4)}"
 
 
 def fair_boost(
     audit: AuditBase, group: str, epsilon: float | None, ready: Boosts | None = None
 ) -> FairBoost:
-    """Find the boost that closes a group's gap; see :meth:`mpc_lab.Audit.fair_boost`."""
-    from mpc_lab.objective.fair_boost import fair_boost as find
+    """Find the boost at which a group's difference is 0; see :meth:`mpc_lab.Audit.fair_boost`."""
+    from mpc_lab.objective.boosts import Boosts
+    from mpc_lab.objective.offsets import fair_boost as find
 
     refuse_boost(audit, "fair_boost")
     options = settings(audit)
-    level = float(options["level"])
+    level, cluster = float(options["level"]), str(options["cluster"])
     ranking = need_rows(audit, "fair_boost")
-    found = find(
-        ready or ranking,
-        group,
-        threshold(audit, group, epsilon),
-        cluster=str(options["cluster"]),
-        level=level,
-        seed=int(options.get("seed", 0)),
-    )
+    width = threshold(audit, group, epsilon)
+    ready = Boosts(ranking, group) if ready is None else ready
+    seed = int(options.get("seed", 0))
+    found = find(ready, group, width, cluster=cluster, level=level, seed=seed)
+    steps = {
+        "estimate": ("step", found.fit.value),
+        "distance_low": ("step", found.fit.start),
+        "distance_high": ("step", found.fit.end),
+        "weight": ("step", found.fit.count),
+    }
     return FairBoost(
         group=group,
         alpha=found.alpha,
         resolution=found.resolution,
-        n_crossings=found.n_crossings,
         confidence_set=found.confidence_set,
         unbounded_low=found.unbounded_low,
         unbounded_high=found.unbounded_high,
-        curve=xr.Dataset(_gap_variables(found.curve), {"alpha": found.curve.alpha}),
+        fit=xr.Dataset(steps, attrs={"group": group}),
         held_out=_held_out(found),
         level=level,
         note=found.note,
         caution=shown_order_caution(ranking),
+        _follow=partial(_follow, ready, width, cluster, level),
     )
+
+
+def _follow(ready: Boosts, epsilon: float, cluster: str, level: float) -> xr.Dataset:
+    from mpc_lab.objective.antitonic import default_steps
+
+    steps = default_steps(ready.ranking.score_std)
+    gaps = ready.gap(steps, epsilon, cluster=cluster, level=level)
+    variables = _gap_variables(gaps) | {"fit": ("alpha", ready.fit.at(steps))}
+    return xr.Dataset(variables, {"alpha": steps}, {"epsilon": epsilon, "level": level})
 
 
 def _held_out(found: ChosenBoost) -> dict[str, float]:
     held = found.held_out
     if held is None:
         return {}
-    gaps = held.gaps.estimates
     numbers = {"n_queries": float(held.n_queries), "share_changed": held.share_changed}
-    for k, when in enumerate(("before", "after")):
-        numbers[f"gap_{when}"] = float(gaps.estimate[k])
-        numbers[f"gap_{when}_low"] = float(gaps.ci_low[k])
-        numbers[f"gap_{when}_high"] = float(gaps.ci_high[k])
+    numbers |= dict(zip(("alpha_first", "alpha_second"), held.alphas, strict=True))
+    for when in ("before", "after"):
+        gap = getattr(held, when).estimates
+        numbers[f"gap_{when}"] = float(gap.estimate[0])
+        numbers[f"gap_{when}_low"] = float(gap.ci_low[0])
+        numbers[f"gap_{when}_high"] = float(gap.ci_high[0])
     for name in ("dcg", "ndcg"):
         numbers[f"{name}_before"] = held.change.before[name].estimate
     return numbers | held.change.flat()
@@ -310,8 +370,9 @@ class BoostQuestions(AuditBase):
         Returns
         -------
         xarray.Dataset
-            Over ``alpha``: the gap with its inference, ``dcg`` and ``ndcg`` with their changes
-            against no boost, and the ``share_changed`` of list positions.
+            Over ``alpha``: the gap with its inference, the antitonic ``fit`` of the outcome
+            difference at the distance α, ``dcg`` and ``ndcg`` with their changes against no boost,
+            and the ``share_changed`` of list positions.
 
         Examples
         --------
@@ -323,32 +384,39 @@ class BoostQuestions(AuditBase):
         return boost_curve(self, group, alphas, epsilon)
 
     def fair_boost(self, group: str, epsilon: float | None = None) -> FairBoost:
-        r"""Find the boost α* that closes a group's gap, and what it costs.
+        r"""Find the boost α* at which a group's mean outcome difference is 0, and what it does.
 
-        :math:`\mathrm{MPC}(\alpha)` is the mean difference over cross-group pairs with
-        :math:`\alpha \le s_j - s_i \le \alpha + \varepsilon`; α* is its crossing from + to −
-        nearest 0. It is chosen, with its confidence set, on one half of the queries and measured
-        on the other.
+        With :math:`D = s_j - s_i` the signed distance of a pair, i in the group and j not, α* is
+        the root of the antitonic (non-increasing isotonic) regression of the outcome difference on
+        D over all pairs with :math:`|D| \le \sigma`, σ the standard deviation of the scores. Its
+        confidence set is the hull of the boosts, 201 over ±σ, that no monotone test rejects: on
+        the right of α the mean must not be above 0, on the left not below, over six widths,
+        one-sided at a/12 each and clustered by query. What a boost does is measured by two-fold
+        cross-fitting: each half of the queries chooses for the other. It assumes that the
+        difference falls with the distance; where outcomes do not rise with the score, there may be
+        no root.
 
         Parameters
         ----------
         group : str
             The group whose scores are boosted.
         epsilon : float, optional
-            The threshold; by default the baseline's own.
+            The threshold of the gap before and after; by default the baseline's own. α* and its
+            set do not depend on it.
 
         Returns
         -------
         FairBoost
-            ``alpha`` with its ``confidence_set``, the ``curve`` it was read from, and what was
-            measured on the ``held_out`` queries; it prints a sentence that says so.
+            ``alpha`` with its ``confidence_set``, the ``fit`` it is the root of, the window
+            ``curve``, and what was measured on ``held_out`` queries; it prints a sentence that
+            says so.
 
         Examples
         --------
         >>> import mpc_lab as mpc
         >>> audit = mpc.audit(mpc.datasets.synthetic(queries=2_000), progress=False)
-        >>> found = audit.fair_boost("1", epsilon=0.05)
-        >>> found.settled
-        False
+        >>> found = audit.fair_boost("1")
+        >>> round(found.alpha, 2), found.settled
+        (0.06, True)
         """
         return fair_boost(self, group, epsilon)

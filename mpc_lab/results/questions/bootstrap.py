@@ -11,14 +11,14 @@ import xarray as xr
 from mpc_lab.errors import check_whole
 from mpc_lab.results.base import inference_options, need_rows
 from mpc_lab.results.questions.pairs import open_cell
-from mpc_lab.results.schema import HEADLINE_DIMS, AuditBase
+from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, AuditBase, check_headline, noted
 from mpc_lab.vocabulary import MODES
 
 
 def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr.Dataset:
     """Resample queries and recompute the headline; see :meth:`mpc_lab.Audit.bootstrap`."""
-    from mpc_lab.inference.bootstrap import Bootstrap, bootstrap_sides
-    from mpc_lab.inference.bootstrap import bootstrap as resample
+    from mpc_lab.inference.bands import Bootstrap, bootstrap_sides
+    from mpc_lab.inference.bands import bootstrap as resample
     from mpc_lab.pairing.pairs import sums_by_unit
 
     ranking = need_rows(audit, "bootstrap")
@@ -53,3 +53,17 @@ def bootstrap(audit: AuditBase, draws: int = 201, seed: int | None = None) -> xr
     }
     attrs = {"draws": draws, "seed": seed, "level": level}
     return xr.Dataset(variables, coords=labels, attrs=attrs)
+
+
+def add_to_headline(audit: AuditBase, draws: int, seed: int) -> None:
+    """Put the bootstrap intervals into the headline of an audit."""
+    found = bootstrap(audit, draws, seed)
+    columns = {
+        "bootstrap_low": "percentile_low",
+        "bootstrap_high": "percentile_high",
+        "bootstrap_t_low": "studentised_low",
+        "bootstrap_t_high": "studentised_high",
+    }
+    for name, column in columns.items():
+        audit.headline[name] = (HEADLINE_DIMS, found[column].values, noted(HEADLINE[name]))
+    audit.headline = check_headline(audit.headline)

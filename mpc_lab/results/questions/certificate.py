@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mpc_lab.results.base import inference_options
+from mpc_lab.results.base import headline_epsilon, inference_options, need_rows
 from mpc_lab.results.questions.boosts import refuse_boost
-from mpc_lab.results.questions.pairs import open_cell
+from mpc_lab.results.questions.pairs import CellRows, open_cell
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import plural, quoted
+from mpc_lab.text import p_value, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.inference.certificate import Certified
     from mpc_lab.inference.clustered import Clustered
+    from mpc_lab.inference.partial import Assumption
 
 LARGEST_LIST = 2_000_000
 
@@ -42,6 +43,11 @@ class Certificate:
     bins : xarray.Dataset
         Over ``bin``: its distances, its mean with the simultaneous band, and the same for all
         distances up to its right end (``cumulative_…``).
+    assumption_p_value : float
+        Of a Wald test of the assumption: whether the gap of the group at a tie is the same in all
+        quintiles of the pair's mean score and in all segments; NaN where it cannot be tested.
+    assumption_terms : int
+        How many differences are tested at once.
     """
 
     group: str
@@ -53,21 +59,40 @@ class Certificate:
     change_low: float
     change_high: float
     bins: xr.Dataset
+    assumption_p_value: float = math.nan
+    assumption_terms: int = 0
 
     @property
     def sentence(self) -> str:
         """What is certified, what was assumed, and what was measured."""
         level = f"{100 * self.level:g} %"
         if self.alpha == 0:
-            who = quoted(self.group)
+            who = quote(self.group)
             return f"No boost of {who} is certified at {level} confidence: {self._why()}."
         return (
             "If outcome differences depend on items only through the distance of their scores, "
             "and their mean does not change sign inside a bin, a boost of up to "
-            f"{self.alpha:.4g} raises the expected objective, at {level} confidence. That "
-            "assumption is not tested; measured directly, the change is "
+            f"{self.alpha:.4g} raises the expected objective, at {level} confidence. "
+            f"{self._assumed()} Measured directly, the change is "
             f"{self.change:+.4g} in DCG "
             f"({level} interval {self.change_low:+.4g} to {self.change_high:+.4g})."
+        )
+
+    def _assumed(self) -> str:
+        """Say what a test of the assumption shows."""
+        if math.isnan(self.assumption_p_value):
+            return "That assumption is not tested: too few queries have close pairs."
+        a = 1 - self.level
+        p = p_value(self.assumption_p_value)
+        p = p if p.startswith("<") else f"= {p}"
+        if self.assumption_p_value < a:
+            return (
+                "That assumption fails: the gap at a tie differs between levels of the score or "
+                f"between segments (Wald test, p {p})."
+            )
+        return (
+            "A test finds no difference of the gap at a tie between levels of the score or "
+            f"between segments (Wald test, p {p}), which does not prove the assumption."
         )
 
     def _why(self) -> str:
@@ -86,7 +111,7 @@ class Certificate:
         return (
             "the mean outcome difference at distances up to "
             f"{float(first.distance_high):.4g} is {float(first.estimate):+.4g}, and "
-            "its band does not lie above 0"
+            "its band is not above 0"
         )
 
     def __repr__(self) -> str:
@@ -116,6 +141,7 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
         seed=seed,
     )
     change = _measured(audit, group, scoring_rule, found.alpha, level)
+    assumed = _assumption(audit, cell, group, scoring_rule)
     return Certificate(
         group=group,
         scoring_rule=scoring_rule,
@@ -126,7 +152,36 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
         change_low=change.ci_low if change else math.nan,
         change_high=change.ci_high if change else math.nan,
         bins=_bins(found, {"cluster": cluster, "level": level, "group": group}),
+        assumption_p_value=assumed.p_value,
+        assumption_terms=assumed.n_terms,
     )
+
+
+def _assumption(audit: AuditBase, cell: CellRows, group: str, rule: str) -> Assumption:
+    """Test that the gap does not depend on the level of the score, nor on the segment."""
+    from mpc_lab.inference.partial import (
+        BINS,
+        Assumption,
+        check_assumption,
+        choose_width,
+        count_close,
+    )
+    from mpc_lab.pairing.close import Design
+    from mpc_lab.pairing.log import PlainWalk
+
+    ranking = need_rows(audit, "certificate")
+    walk, n_segments = PlainWalk(cell.log), len(ranking.segments)
+    columns = 3 + BINS - 1 + max(n_segments - 1, 0)
+    width = choose_width(walk, headline_epsilon(audit, group, rule), columns)
+    if count_close(walk, width) > LARGEST_LIST * 10:
+        return Assumption(math.nan, math.nan, 0, math.nan)
+    by_place = rule == "baseline" and ranking.columns.sides_by_place
+    segment = None
+    if ranking.segment_code is not None:
+        # A query that has lost all its rows has no pair, whatever its segment.
+        first = np.minimum(cell.log.starts[:-1], max(len(cell.log.row) - 1, 0))
+        segment = ranking.segment_code[cell.log.row[first]] if len(cell.log.row) else None
+    return check_assumption(walk, Design(1, width, by_place), segment, n_segments)
 
 
 def _measured(
@@ -134,7 +189,7 @@ def _measured(
 ) -> Clustered | None:
     """Measure what a boost by α does to DCG on the log; nothing where there is no boost."""
     from mpc_lab.objective.ndcg import paired_change
-    from mpc_lab.results.base import need_rows, rule_scores
+    from mpc_lab.results.base import rule_scores
 
     if alpha == 0:
         return None

@@ -54,7 +54,7 @@ class _GroupWalk(PlainWalk):
         return [sum_items(self.log, 0, moments)]
 
 
-class _OneGroup:
+class OneGroup:
     """A `Source` of one group under one rule, whichever is asked for."""
 
     counts_items = True
@@ -62,12 +62,14 @@ class _OneGroup:
     def __init__(self, facts: LogFacts, group: str, log: Log, terms: Terms) -> None:
         self.facts, self.groups, self.log, self.terms = facts, (group,), log, terms
 
-    def walks(self, rule: Rule | None = None) -> Iterator[tuple[Any, _GroupWalk]]:
+    def walks(self, rule: Rule | None = None) -> Iterator[tuple[Any, PlainWalk]]:
+        """Yield the one walk that there is."""
         yield np.array([0]), _GroupWalk(self.log)
 
     def each_walk(
         self, rule: Rule | None, task: Callable[[Any, Any], Any], label: str, takes: Any = None
     ) -> Iterator[Any]:
+        """Yield what a task finds on that walk."""
         return (task(groups, walk) for groups, walk in self.walks(rule))
 
 
@@ -88,7 +90,7 @@ def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
     for name, how in kinds:
         on_scale = replace(terms, closeness=name)
         log = compare_group(ranking, group, scores, on_scale)[0]
-        source = _OneGroup(ranking, group, log, on_scale)
+        source = OneGroup(ranking, group, log, on_scale)
         if name not in found_at:
             found_at[name] = _epsilon(source, threshold, name)
         rows.append(
@@ -136,13 +138,13 @@ def _threshold(options: dict[str, Any], log: Log, epsilon: float) -> Quantile | 
     return Smallest(max(1, count_matched(log, epsilon)))
 
 
-def _epsilon(source: _OneGroup, threshold: Quantile | Smallest, name: str) -> Floats:
+def _epsilon(source: OneGroup, threshold: Quantile | Smallest, name: str) -> Floats:
     found = choose_thresholds(source, None, (threshold,))[0].epsilon  # type: ignore[arg-type]
     return round_up(found) if name == PERCENTILE else found
 
 
 def _estimates(
-    source: _OneGroup, mode: Mode, epsilon: Floats, *, cluster: str, level: float, correction: str
+    source: OneGroup, mode: Mode, epsilon: Floats, *, cluster: str, level: float, correction: str
 ) -> dict[str, float | int]:
     edges = np.nan_to_num(epsilon, nan=-1.0)[:, None]
     items = VARIANCES[cluster].needs_items

@@ -41,7 +41,7 @@ def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Datase
         mpc = _mpc(audit, group)
         rows.append([mpc, *rivals[group]])
         sentences.append(explain(group, mpc, rivals[group], level).sentence)
-    return _labelled(chosen, rows, sentences, level)
+    return _label(chosen, rows, sentences, level)
 
 
 def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
@@ -52,7 +52,6 @@ def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
     from mpc_lab.comparators.base import Case
     from mpc_lab.comparators.registry import COMPARATORS, adjust
     from mpc_lab.comparators.registry import compare as rivals_of
-    from mpc_lab.pairing.log import sort_rows
 
     ranking = need_rows(audit, "compare")
     key = (id(ranking), k, tuple(COMPARATORS))
@@ -60,9 +59,9 @@ def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
     if known is not None:
         return known
     _, level, seed = inference_options(audit)
-    log = sort_rows(ranking)
+    first = Case(ranking, audit.groups[0], k=k, level=level, seed=seed)
     found = [
-        rivals_of(Case(ranking, group, k=k, level=level, seed=seed, log=log))
+        rivals_of(Case(ranking, group, k=k, level=level, seed=seed, like=first))
         for group in audit.groups
     ]
     made = dict(zip(audit.groups, adjust(found, level), strict=True))
@@ -90,7 +89,7 @@ def _mpc(audit: AuditBase, group: str) -> Comparison:
     )
 
 
-def _labelled(
+def _label(
     groups: Sequence[str], rows: list[list[Comparison]], sentences: list[str], level: float
 ) -> xr.Dataset:
     def column(pick: Any) -> np.ndarray[Any, Any]:

@@ -74,7 +74,7 @@ def _neighbours(ranking: Ranking, places: int) -> Neighbours:
 
     if ranking.position is None:
         raise MpcError(
-            "audit.examination() must be asked of a log with positions; got none. Give position=."
+            "audit.examination() must have a log with positions; got none. Give position=."
         )
     outcome = ranking.outcome_given
     if outcome.min() < 0:
@@ -112,8 +112,8 @@ class PlaceQuestions(AuditBase):
     ) -> xr.Dataset:
         r"""Estimate how often each place is looked at, from neighbours with nearly equal scores.
 
-        Of two items shown at places k and k + 1 with nearly the same score, what the upper one has
-        more is due to the place. Over all such neighbours, of any group,
+        Of two items shown at places k and k + 1 with nearly the same score, the upper one's surplus
+        of outcomes is due to its place. Over all such neighbours, of any group,
         :math:`R_k = \sum y_{upper} / \sum y_{lower}`, :math:`e_1 = 1` and
         :math:`e_{k+1} = e_k / R_k`. No experiment is needed. What is returned can be given to
         ``examined=``: outcomes are then divided by it. Intervals of an audit made so do not allow
@@ -125,10 +125,10 @@ class PlaceQuestions(AuditBase):
         Parameters
         ----------
         epsilon : float, optional
-            The largest distance of two neighbours' scores; by default what one neighbour in twenty
-            is within.
+            The largest distance of two neighbours' scores; by default that within
+            which 5 % of neighbours are.
         places : int
-            The last place that is asked for. A place with fewer than 20 effective queries, or
+            The last place to estimate. A place with fewer than 20 effective queries, or
             without any outcome on a side, ends it (attribute ``ended``).
         limit : bool
             Take outcomes at distance 0, by lines in the distance: a larger `epsilon` then does no

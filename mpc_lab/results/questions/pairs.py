@@ -60,6 +60,9 @@ def pairs(
     if ranking.item_code is not None:
         columns["item"] = ranking.item_labels(ranking.item_code[i])
         columns["other_item"] = ranking.item_labels(ranking.item_code[j])
+    if ranking.item_code is not None and ranking.item_label is not None:
+        columns["label"] = ranking.item_names(ranking.item_code[i])
+        columns["other_label"] = ranking.item_names(ranking.item_code[j])
     columns |= {"score": used[i], "other_score": used[j], "distance": listed["distance"]}
     columns |= {"position": listed["rank_i"], "other_position": listed["rank_j"]}
     given = ranking.outcome_given
@@ -76,7 +79,7 @@ def shown_scores(ranking: Ranking, rule: str, scores: Floats) -> Floats:
 
 def regression(audit: AuditBase, group: str, rule: str, mode: str, epsilon: float | None) -> Any:
     """Return the statsmodels fit of the outcome difference on a constant for one cell."""
-    from mpc_lab.inference.regression import fit, fit_sides
+    from mpc_lab.inference.sides import fit, fit_sides
 
     ranking = need_rows(audit, "regression")
     scores = rule_scores(audit, group, rule, mode)
@@ -209,11 +212,10 @@ class CellRows:
         places = ranks(self.whole, self.ranking, logged=self.logged)
         return self.by_row(places)[self.log.row]
 
-    @property
-    def cluster_code(self) -> Ints:
-        """Query of each row of the log, or its unit where there are units."""
+    def cluster_code(self, rows: Ints | slice = slice(None)) -> Ints:
+        """Query of rows of the log, or their units where there are units."""
         unit = self.ranking.unit_code
-        return (self.ranking.query_code if unit is None else unit)[self.log.row]
+        return (self.ranking.query_code if unit is None else unit)[self.log.row[rows]]
 
     @property
     def item_code(self) -> Ints | None:
@@ -276,11 +278,12 @@ class CellRows:
         direction = np.sign(self.log.score[pairs.row_j] - self.log.score[pairs.row_i])
         return replace(by_score(*listed, direction, tie, pairs.codes()), counts=pairs.weights)
 
-    def pairs(self, mode: str, epsilon: float) -> CellPairs:
-        """List the pairs up to a distance."""
-        from mpc_lab.pairing.pairs import check_listable, pair_rows
+    def pairs(self, mode: str, epsilon: float, n_pairs: float = np.inf) -> CellPairs:
+        """List the pairs up to a distance; without an upper bound of their number, count first."""
+        from mpc_lab.pairing.pairs import MOST_LISTED, check_listable, pair_rows
 
-        check_listable(self.log, epsilon)
+        if not n_pairs <= MOST_LISTED:
+            check_listable(self.log, epsilon)
         i, j = pair_rows(self.log, self.member, MODES[mode].side, epsilon)
         item, owner = self.item_code, self.owner_code
         return CellPairs(
@@ -288,7 +291,7 @@ class CellRows:
             row_j=j,
             distance=self.log.distance(i, j),
             d=self.log.contrast(i, j),
-            query=self.cluster_code[i],
+            query=self.cluster_code(i),
             item_i=None if item is None else item[i],
             item_j=None if item is None else item[j],
             owner_i=None if owner is None else owner[i],

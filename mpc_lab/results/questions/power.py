@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import xarray as xr
 from mpc_lab.errors import MpcError, check_number
 from mpc_lab.inference.estimates import owner_variance
 from mpc_lab.inference.verdicts import floor_variance, mde, queries_needed
-from mpc_lab.pairing.terms import Enough, Powered, Threshold, parse_threshold
+from mpc_lab.pairing.terms import SIGN, Enough, Powered, Threshold, parse_threshold
 from mpc_lab.results.assemble import (
     count_sides,
     family_size,
@@ -24,12 +24,27 @@ from mpc_lab.results.assemble import (
 )
 from mpc_lab.results.base import correction_of, has_sums, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import between, listing, noun, percent, quoted
-from mpc_lab.vocabulary import INCONCLUSIVE, verdict_modes
+from mpc_lab.results.wording import columns_of, outcome_word
+from mpc_lab.text import between, listing, noun, percent, quote
+from mpc_lab.vocabulary import AGAINST as RUN_AGAINST
+from mpc_lab.vocabulary import (
+    CR3,
+    INCONCLUSIVE,
+    MATCHED,
+    NOT_ESTIMABLE,
+    VARIANCES,
+    Flags,
+    Floats,
+    verdict_modes,
+)
 
 if TYPE_CHECKING:
+    from mpc_lab.pairing.measure import Headline
+    from mpc_lab.pairing.walk import Source
     from mpc_lab.results.audit import Audit
+    from mpc_lab.results.plan import Plan
     from mpc_lab.results.summary import Cell, Slice
+    from mpc_lab.scoring import Rule
 
 
 _MEANING = {
@@ -78,7 +93,7 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
             # Enough queries for one side of a bracket may be too few for the other.
             of_sides = queries_needed(effect, tests=tests, **how)
             cells[name] = weakest_sides(modes, of_sides)[0]
-    return _labelled(audit, cells, effect, power, level)
+    return _label(audit, cells, effect, power, level)
 
 
 def _floor(found: Any) -> Any:
@@ -90,7 +105,7 @@ def _floor(found: Any) -> Any:
     return np.where(np.isnan(found.std_error), np.nan, floor)
 
 
-def _labelled(
+def _label(
     audit: AuditBase, cells: dict[str, Any], effect: float | None, power: float, level: float
 ) -> xr.Dataset:
     rows = mode_rows(audit)
@@ -142,15 +157,22 @@ def findable(audit: Audit, part: Slice, options: Mapping[str, Any]) -> Iterator[
     options : mapping
         What :func:`mpc_lab.results.base.settings` gives.
     """
-    undecided = part.having(INCONCLUSIVE)
-    if not undecided or options.get("rules"):  # verdicts of 0.1 are left as they were
+    if options.get("rules"):  # verdicts of 0.1 are left as they were
         return
-    yield from _least(audit, part, undecided)
-    yield from _needed(audit, part, undecided, options)
-    yield f"Next: {_next_step(part, undecided, options)}."
+    undecided = part.having(INCONCLUSIVE)
+    if undecided:
+        yield from _least(audit, part, undecided, options)
+        yield from _needed(audit, part, undecided, options)
+    elif part.cells and len(part.having(NOT_ESTIMABLE)) == len(part.cells):
+        yield "These pairs could not have found a gap of any size."
+        undecided = list(part.cells)
+    if undecided:
+        yield f"Next: {_next_step(audit, part, undecided, options)}."
 
 
-def _least(audit: Audit, part: Slice, undecided: list[Cell]) -> Iterator[str]:
+def _least(
+    audit: Audit, part: Slice, undecided: list[Cell], options: Mapping[str, Any]
+) -> Iterator[str]:
     name = "mde_adjusted" if "mde_adjusted" in audit.headline else "mde"
     if name not in audit.headline:
         return
@@ -160,13 +182,27 @@ def _least(audit: Audit, part: Slice, undecided: list[Cell]) -> Iterator[str]:
     if not known:
         return
     (low, best), (high, worst) = min(known), max(known)
-    shown = f"{low:.2g}" if len(undecided) == 1 else f"{low:.2g} ({quoted(best)})"
+    shown = f"{low:.2g}" if len(undecided) == 1 else f"{low:.2g} ({quote(best)})"
     if f"{low:.2g}" != f"{high:.2g}":
-        shown += f" to {high:.2g} ({quoted(worst)})"
+        shown += f" to {high:.2g} ({quote(worst)})"
     elif len(known) > 1:
         shown = f"{low:.2g}"
     adjusted = ", adjusted as the verdicts are" if name == "mde_adjusted" else ""
-    yield f"The least gap that these pairs find in {percent(POWER)} of logs{adjusted}: {shown}."
+    yield (
+        f"The least gap in {outcome_word(options)} that these pairs find in {percent(POWER)} of "
+        f"such logs{adjusted}: {shown}{_of_spread(audit, low, high)}."
+    )
+
+
+def _of_spread(audit: Audit, low: float, high: float) -> str:
+    """Return gaps in standard deviations of the outcome, where rows show them."""
+    if audit.ranking is None or settings(audit).get("contrast") == SIGN:
+        return ""
+    spread = float(audit.ranking.outcome.std())
+    if not 0 < spread < math.inf:
+        return ""
+    shown = between([low / spread, high / spread], ".2g")
+    return f", which is {shown} standard deviations of the outcome"
 
 
 def _needed(
@@ -189,19 +225,26 @@ def _needed(
         )
     if hidden:
         named = (
-            f"{len(hidden):,} {noun(len(hidden), 'group')} ({listing(list(map(quoted, hidden)))})"
+            f"{len(hidden):,} {noun(len(hidden), 'group')} ({listing(list(map(quote, hidden)))})"
         )
         yield f"No number of queries of this catalogue finds {gap} in {named}."
 
 
-def _next_step(part: Slice, undecided: list[Cell], options: Mapping[str, Any]) -> str:
+def _next_step(audit: Audit, part: Slice, undecided: list[Cell], options: Mapping[str, Any]) -> str:
     """Return the one thing that is most likely to help, as a call where it is one."""
     reasons = {cell.reason for cell in undecided}
     threshold = threshold_of(options)
     chosen = isinstance(threshold, Enough | Powered)
     few = any(c.pairs < _FEW_PAIRS or c.effective < _FEW_QUERIES for c in undecided)
-    if "scores run against outcomes" in reasons:
-        return "where a smaller score is better, run the audit again with ascending=True"
+    # One source of advice: sentences of the preflight have the numbers, and calls made for them.
+    advised = [one for one in audit._checked if one.leads_on]
+    stops = bool(advised) and advised[0].state == "stop"
+    if not stops and RUN_AGAINST in reasons:
+        turned = not columns_of(options).get("ascending")
+        return f"if the score is upside down, run the audit again with ascending={turned}"
+    if advised:
+        more = ", then what it notes after that" if len(advised) > 1 else ""
+        return f"the remedy of {advised[0].check!r} in the preflight{more}"
     if few and not chosen and threshold is not None:
         return (
             "run the audit again with threshold=mpc.Enough(), which takes more pairs where there "
@@ -220,7 +263,71 @@ def _next_step(part: Slice, undecided: list[Cell], options: Mapping[str, Any]) -
     return "audit a longer stretch of the log: more queries, not a larger threshold"
 
 
-# ---- what was tried
+# ---- thresholds that have a power, and what was tried
+
+
+def choose_powered(
+    plan: Plan, threshold: Powered, source: Source, rule: Rule, candidates: Sequence[Headline]
+) -> tuple[Headline, Flags, Floats]:
+    """Choose for each group the first of some thresholds that could find the effect.
+
+    Parameters
+    ----------
+    plan : Plan
+    threshold : Powered
+    source : Source
+    rule : Rule
+    candidates : sequence of Headline
+        The thresholds of all groups, ascending.
+
+    Returns
+    -------
+    headline : Headline
+        Where none could, the threshold with the smallest standard error.
+    lacking : bool array (group,)
+        Where none could.
+    tried : float64 array (group, candidate, 2)
+        Thresholds, and the least gap that each would find.
+    """
+    from mpc_lab.pairing.measure import NO_THRESHOLD, Headline, measure, weigh_headline
+
+    epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
+    wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
+    edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
+    items = VARIANCES[plan.cluster].needs_items
+    moments = measure(source, rule, edges, modes=(MATCHED,), items=items)
+    if plan.correction == CR3:
+        moments, _ = weigh_headline(source, rule, moments)
+    found = infer(moments, **plan.inference)
+    std_error, dof = found.std_error[0], found.dof[0]
+    smallest = mde(std_error, dof, level=plan.level, power=threshold.power)
+    enough = smallest <= threshold.effect
+    best = np.argmin(np.where(np.isnan(std_error), np.inf, std_error), axis=1)
+    pick = np.where(enough.any(axis=1), np.argmax(enough, axis=1), best)
+    group = np.arange(len(plan.groups))
+    headline = Headline(epsilon[group, pick], wanted[group, pick], candidates[0].all_pairs)
+    return headline, np.asarray(~enough.any(axis=1)), np.stack([epsilon, smallest], axis=2)
+
+
+def tried_attribute(plan: Plan, tried: Sequence[Floats | None]) -> dict[str, int | float | str]:
+    """Return the attribute with the thresholds that `Powered` tried, by rule and group.
+
+    Parameters
+    ----------
+    plan : Plan
+    tried : sequence of float64 arrays (group, candidate, 2)
+        Under each rule, as :func:`choose_powered` returns it.
+    """
+    cells = {
+        label: dict(zip(plan.groups, [_rounded(pairs) for pairs in one.tolist()], strict=True))
+        for label, one in zip(plan.rule_labels, tried, strict=True)
+        if one is not None
+    }
+    return {"tried": json.dumps(cells)} if cells else {}
+
+
+def _rounded(pairs: list[list[float]]) -> list[list[float | None]]:
+    return [[float(f"{x:.6g}") if math.isfinite(x) else None for x in pair] for pair in pairs]
 
 
 def tried(audit: Audit, part: Slice) -> Iterator[str]:
@@ -233,7 +340,7 @@ def tried(audit: Audit, part: Slice) -> Iterator[str]:
     what = "the least gap that matched pairs find there"
     if len(known) <= _FEW_GROUPS:
         listed = [
-            f"{quoted(group)} {', '.join(f'{gap:.2g} at {epsilon:.2g}' for epsilon, gap in pairs)}"
+            f"{quote(group)} {', '.join(f'{gap:.2g} at {epsilon:.2g}' for epsilon, gap in pairs)}"
             for group, pairs in known.items()
         ]
         yield f"{start}; {what}, by epsilon: {'; '.join(listed)}."

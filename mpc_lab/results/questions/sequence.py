@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError, check_flag
-from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
 from mpc_lab.pairing.terms import SIGN, parse_threshold, terms_of
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.assemble import headline_moments, infer, mode_rows
@@ -66,8 +65,8 @@ def _fixed_threshold(audit: AuditBase) -> float:
     threshold = parse_threshold(str(settings(audit)["threshold"]))
     if not isinstance(threshold, float):
         raise MpcError(
-            "Repeated looks need a threshold that was fixed in advance: run the audit with a "
-            f"number as threshold, not {settings(audit)['threshold']}."
+            "Repeated looks must have a threshold that was fixed in advance; got "
+            f"{settings(audit)['threshold']}. Run the audit with a number as threshold."
         )
     return threshold
 
@@ -77,7 +76,7 @@ def _refuse_weights(audit: AuditBase) -> None:
     refuse_terms(audit, "confidence_sequence", {"estimand": _ALIKE})
     if columns(audit).get("weight") is not None:
         raise MpcError(
-            "audit.confidence_sequence() must be asked of a log without weight=; got one with "
+            "audit.confidence_sequence() must have a log without weight=; got one with "
             f"weights. {_ALIKE} Run the audit without weight=."
         )
 
@@ -106,7 +105,7 @@ def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str
         cap = int(attrs["pairs_cap"])
         return _from_sums(audit, bounds, cap, level), _about(SUMS, bounds, cap)
     raise MpcError(
-        "Intervals for repeated looks need the bounds of the outcome, and this audit has none: run "
+        "Repeated looks must have bounds of the outcome; got an audit without them. Run "
         "mpc.audit(…, bounds=(0, 5)) with the lowest and the highest outcome that can occur."
     )
 
@@ -129,7 +128,7 @@ def _from_rows(
     level: float,
 ) -> Cells:
     """Bet on one query after the other."""
-    from mpc_lab.inference.betting import betting_sequence
+    from mpc_lab.inference.sequence import betting_sequence
     from mpc_lab.pairing.log import compare_group
     from mpc_lab.pairing.pairs import capped_by_unit
 
@@ -143,7 +142,7 @@ def _from_rows(
             log, _ = compare_group(ranking, group, rule_scores(audit, group, rule, shown), terms)
             member = log.masks[0] != 0
             for m, mode in enumerate(modes):
-                if mode.two_sided:  # a mean of two means is no ratio of sums to bet on
+                if mode.two_sided:  # a mean of two means is not a ratio of sums to bet on
                     continue
                 c, d = capped_by_unit(log, member, mode.side, epsilon, cap, seed)
                 totals = np.array([c.sum(), d.sum()])
@@ -167,7 +166,7 @@ def _order(ranking: Ranking) -> Ints:
 
 def _from_sums(audit: AuditBase, bounds: tuple[float, float], cap: int, level: float) -> Cells:
     """Bet on all queries at once, which needs no order of theirs."""
-    from mpc_lab.inference.betting import sequence_from_sums
+    from mpc_lab.inference.sequence import sequence_from_sums
 
     assert audit.moments is not None
     capped = audit.moments["capped"].values
@@ -185,8 +184,8 @@ def _from_sums(audit: AuditBase, bounds: tuple[float, float], cap: int, level: f
 def _check_counted(totals: Floats) -> None:
     if np.isnan(totals).any():
         raise MpcError(
-            "A query must have fewer pairs for its closest ones to be found; got one with too many "
-            "to list. Fix a smaller threshold."
+            "Each query must have few enough pairs to list, so that the closest can be found; got "
+            "a query with too many. Choose a smaller fixed threshold."
         )
 
 
@@ -216,6 +215,8 @@ def _is_fixed(audit: AuditBase, rule: str) -> bool:
 
 def _many_queries(audit: AuditBase, planned: int, level: float) -> Cells:
     """Return the sequence that rests on the central limit theorem."""
+    from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
+
     _fixed_threshold(audit)
     own = headline_moments(audit)
     found = [infer(moments, cluster="query", level=level) for moments in own]
@@ -229,7 +230,7 @@ def _many_queries(audit: AuditBase, planned: int, level: float) -> Cells:
         planned=planned,
         tests=len(audit.groups),
     )
-    # Pairs of one query alone have a raw variance of 0, which is no knowledge.
+    # Pairs of one query alone have a raw variance of 0, which says nothing.
     known = np.stack([one.estimable[..., 0] for one in found])
     return {
         "low": np.where(known, low, np.nan),
