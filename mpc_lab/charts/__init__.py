@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING
 from mpc_lab.charts.boost import boost as boost
 from mpc_lab.charts.bracket import bracket as bracket
 from mpc_lab.charts.calibration import calibration as calibration
+from mpc_lab.charts.difference import difference as difference
+from mpc_lab.charts.discover import discover as discover
 from mpc_lab.charts.distance_density import distance_density as distance_density
 from mpc_lab.charts.distance_density import gap_density as gap_density
+from mpc_lab.charts.drivers import drivers as drivers
 from mpc_lab.charts.epsilon_curve import epsilon_curve as epsilon_curve
 from mpc_lab.charts.examination import examination as examination
 from mpc_lab.charts.forest import forest as forest
 from mpc_lab.charts.ladder import ladder as ladder
 from mpc_lab.charts.love import love as love
 from mpc_lab.charts.mpc_ndcg import mpc_ndcg as mpc_ndcg
+from mpc_lab.charts.overview import overview as overview
+from mpc_lab.charts.partial import partial as partial
 from mpc_lab.charts.placebo import placebo as placebo
 from mpc_lab.charts.power import power as power
 from mpc_lab.charts.rivals import rivals as rivals
 from mpc_lab.charts.theme import CHARTS, chart, draw, save
 from mpc_lab.charts.tie import tie as tie
+from mpc_lab.charts.trend import trend as trend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

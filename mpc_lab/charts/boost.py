@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals, level_of
-from mpc_lab.text import entry, number, quoted, with_interval
+from mpc_lab.results.questions.boosts import describe_set
+from mpc_lab.text import entry, quote, with_interval
+from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -28,7 +30,8 @@ def boost(
 ) -> alt.VConcatChart:
     """Draw a group's gap and the change of NDCG along boosts α, with α* and its confidence set.
 
-    α* is chosen on one half of the queries; the curves are of all queries.
+    The thin line is the gap of pairs whose distance is from α to α + ε, the thick one the antitonic
+    fit of the outcome difference at the distance α; α* is where the fit crosses 0.
 
     Parameters
     ----------
@@ -66,23 +69,27 @@ def draw(
     """
     measure = _measure(curve)
     frame = _frame(curve, measure)
-    gap, objective = _gap(frame, found), _objective(frame, found, measure.upper())
+    colour = _colour(audit, found.group)
+    gap = _gap(frame, found, theme.gap_title(audit), colour)
+    objective = _objective(frame, found, measure.upper())
     if live:
-        gap = gap + _now("gap", "low", "high", theme.UNDERVALUED)
-        objective = objective + _now("change", "change_low", "change_high", theme.OVERVALUED)
+        gap = gap + _now("gap", "low", "high", colour)
+        objective = objective + _now("change", "change_low", "change_high", theme.GREY)
     panels = theme.stacked(gap, objective, spacing=14)
     return theme.finish(panels, _title(found), _subtitle(audit, found, curve, measure))
 
 
 def _now(middle: str, low: str, high: str, colour: str) -> alt.LayerChart:
     """Mark the boost that is tried now: a line across, its interval and its point."""
-    base = alt.Chart(alt.NamedData(name="now")).encode(x="alpha:Q")
+    base = alt.Chart(alt.NamedData(name="now")).encode(x=alt.X("alpha:Q"))
     return theme.layered(
         base.mark_rule(color=theme.GREY, strokeWidth=1, opacity=0.8),
         base.mark_rule(color=colour, strokeWidth=4, opacity=0.9).encode(
-            y=f"{low}:Q", y2=f"{high}:Q"
+            y=alt.Y(f"{low}:Q"), y2=alt.Y2(f"{high}:Q")
         ),
-        base.mark_point(color=colour, filled=True, size=110, opacity=1).encode(y=f"{middle}:Q"),
+        base.mark_point(color=colour, filled=True, size=110, opacity=1).encode(
+            y=alt.Y(f"{middle}:Q")
+        ),
     )
 
 
@@ -110,38 +117,56 @@ def _frame(curve: xr.Dataset, measure: str) -> pd.DataFrame:
     return frame
 
 
+def _colour(audit: Audit, group: str) -> str:
+    """Return the colour of the group's verdict on the scores as logged."""
+    rules = audit.headline["scoring_rule"].values.tolist()
+    if "baseline" not in rules:
+        return theme.GREY
+    verdict = audit.headline["verdict"].sel(group=group, scoring_rule="baseline")
+    return VERDICTS[str(verdict.values[0])].colour
+
+
 def _title(found: FairBoost) -> str:
-    who = quoted(found.group)
+    who = quote(found.group)
     if math.isnan(found.alpha):
-        return f"No boost of group {who} closes its gap: {found.note}"
-    size = entry(found.alpha, 4)
-    held = found.held_out
-    before, after = held["gap_before"], held["gap_after"]
+        return f"No boost of group {who} is found: {found.note}"
+    said = (
+        f"The fitted outcome difference of group {who} is 0 at a boost of "
+        f"α* = {entry(found.alpha, 4)}"
+    )
+    if not found.held_out:
+        return said
+    before, after = found.held_out["gap_before"], found.held_out["gap_after"]
     if not (math.isfinite(before) and math.isfinite(after)):
-        moved = "held-out queries are too few to measure it"
-    else:
-        ends = (entry(value, 3) for value in (before, after))
-        moved = f"on held-out queries the gap goes from {' to '.join(ends)}"
-    if not found.settled:
-        return (
-            f"The log does not settle which boost closes the gap of group {who}; the crossing "
-            f"nearest 0 is at α* = {size}; {moved}"
-        )
-    return f"The gap of group {who} crosses 0 at a boost of α* = {size}; {moved}"
+        return f"{said}; held-out queries have too few pairs to measure the gap"
+    ends = " to ".join(entry(value, 3) for value in (before, after))
+    return f"{said}; on held-out queries the gap goes from {ends}"
 
 
 def _subtitle(audit: Audit, found: FairBoost, curve: xr.Dataset, measure: str) -> list[str]:
     level = level_of(audit)
-    lines = [f"{level} intervals at each boost; ε = {curve.attrs['epsilon']:.3g}"]
-    if found.held_out:
-        change = (found.held_out[f"{measure}_change{end}"] for end in ("", "_low", "_high"))
-        lines.append(f"Held-out change of {measure.upper()} at α*: {with_interval(*change)}")
-        lines[0] += f"; α* is known to within {number(found.resolution, 4)}"
+    width = f"{curve.attrs['epsilon']:.3g}"
+    lines = [
+        f"Thin: pairs with a distance from α to α + ε, ε = {width}, with {level} intervals; thick: "
+        "antitonic fit of the difference at the distance α"
+    ]
     if found.confidence_set:
+        lines.append(f"Bracket: the {level} set of α*, {describe_set(found)}")
+    else:
+        lines.append(f"The {level} set of α* is empty: every boost of the range is rejected")
+    if found.held_out:
+        held = found.held_out
+        ends = (held[f"gap_after{end}"] for end in ("", "_low", "_high"))
+        change = (held[f"{measure}_change{end}"] for end in ("", "_low", "_high"))
+        alphas = sorted(held[f"alpha_{name}"] for name in ("first", "second"))
         lines.append(
-            f"Shaded: the {level} set of α*, the boosts at which a gap of 0 is not rejected"
+            f"Each half of the queries chooses for the other "
+            f"({' and '.join(entry(alpha, 4) for alpha in alphas)}): "
+            f"gap after {with_interval(*ends)}, "
+            f"change of {measure.upper()} {with_interval(*change)}"
         )
-    lines += [found.note.capitalize()] if found.note and found.held_out else []
+    if found.note and found.n_crossings:
+        lines.append(f"{found.note[:1].upper()}{found.note[1:]}")
     lines += [found.caution] if found.caution else []
     return lines
 
@@ -157,23 +182,23 @@ def _tooltip(measure: str) -> list[alt.Tooltip]:
     ]
 
 
-def _gap(frame: pd.DataFrame, found: FairBoost) -> alt.LayerChart:
+def _gap(frame: pd.DataFrame, found: FairBoost, title: str, colour: str) -> alt.LayerChart:
     axis = alt.Axis(labels=False, ticks=False, grid=True)
     x = alt.X("alpha:Q", title=None, axis=axis, scale=alt.Scale(nice=False))
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip("objective"))
-    title = theme.GAP_TITLE
     layers: list[alt.Chart] = [
-        *_set(found),
-        base.mark_area(color=theme.UNDERVALUED, opacity=0.25).encode(
-            y=alt.Y("low:Q", title=title), y2="high:Q"
+        base.mark_area(color=colour, opacity=0.16, clip=True).encode(
+            y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q")
         ),
         theme.zero_line(),
-        base.mark_line(color=theme.UNDERVALUED, strokeWidth=2).encode(
+        base.mark_line(color=colour, strokeWidth=1, opacity=0.7, clip=True).encode(
             y=alt.Y("gap:Q", title=title)
         ),
-        *_star(found, named=True),
+        *_fit(found, frame, colour),
+        *_set(found),
+        *_star(found, colour, found.alpha > frame["alpha"].mean()),
     ]
-    return theme.layered(*layers).properties(width=theme.WIDTH, height=200)
+    return theme.layered(*layers).properties(width=theme.WIDTH, height=220)
 
 
 def _objective(frame: pd.DataFrame, found: FairBoost, measure: str) -> alt.LayerChart:
@@ -181,39 +206,87 @@ def _objective(frame: pd.DataFrame, found: FairBoost, measure: str) -> alt.Layer
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip(measure))
     title = f"change of {measure}"
     layers: list[alt.Chart] = [
-        base.mark_area(color=theme.OVERVALUED, opacity=0.25).encode(
-            y=alt.Y("change_low:Q", title=title), y2="change_high:Q"
+        base.mark_area(color=theme.GREY, opacity=0.25).encode(
+            y=alt.Y("change_low:Q", title=title), y2=alt.Y2("change_high:Q")
         ),
         theme.zero_line(),
-        base.mark_line(color=theme.OVERVALUED, strokeWidth=2).encode(
-            y=alt.Y("change:Q", title=title)
-        ),
-        *_star(found, named=False),
+        base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("change:Q", title=title)),
     ]
+    if not math.isnan(found.alpha):
+        layers.append(theme.reference_line(found.alpha, "x", dashed=True))
     return theme.layered(*layers).properties(width=theme.WIDTH, height=130)
 
 
+def _fit(found: FairBoost, frame: pd.DataFrame, colour: str) -> list[alt.Chart]:
+    """Draw the fit as steps that fall, inside the range of the curve."""
+    low, high = (found.fit[f"distance_{end}"].values for end in ("low", "high"))
+    first, last = frame["alpha"].min(), frame["alpha"].max()
+    inside = (high >= first) & (low <= last)
+    if not inside.any() or first == last:
+        return []
+    ends = np.column_stack([np.maximum(low, first), np.minimum(high, last)])[inside]
+    value = np.repeat(found.fit["estimate"].values[inside], 2)
+    steps = pd.DataFrame({"alpha": ends.ravel(), "fit": value, "order": np.arange(len(value))})
+    tooltip = [
+        alt.Tooltip("alpha:Q", title="distance", format=".4f"),
+        alt.Tooltip("fit:Q", title="fitted difference", format=".4f"),
+    ]
+    line = alt.Chart(steps).mark_line(color=colour, strokeWidth=2.5)
+    return [
+        line.encode(
+            x=alt.X("alpha:Q"), y=alt.Y("fit:Q"), order=alt.Order("order:O"), tooltip=tooltip
+        )
+    ]
+
+
 def _set(found: FairBoost) -> list[alt.Chart]:
-    """Shade the boosts at which a gap of 0 is not rejected."""
+    """Draw the confidence set as one bracket on the line of no difference."""
     if not found.confidence_set:
         return []
-    ends = pd.DataFrame(found.confidence_set, columns=["from", "to"])
-    tooltip = [alt.Tooltip(f"{end}:Q", title=f"confidence set {end}", format=".4f") for end in ends]
-    shade = alt.Chart(ends).mark_rect(color=theme.GREY, opacity=0.2)
-    return [shade.encode(x="from:Q", x2="to:Q", tooltip=tooltip)]
+    ends = pd.DataFrame(found.confidence_set, columns=["from", "to"]).assign(gap=0.0)
+    tooltip = [
+        alt.Tooltip(f"{end}:Q", title=f"confidence set {end}", format=".4f")
+        for end in ("from", "to")
+    ]
+    base = alt.Chart(ends).encode(y=alt.Y("gap:Q"), tooltip=tooltip)
+    marks = [
+        base.mark_rule(color=theme.GREY, strokeWidth=3.5).encode(
+            x=alt.X("from:Q"), x2=alt.X2("to:Q")
+        )
+    ]
+    sides = (("from", found.unbounded_low, 270), ("to", found.unbounded_high, 90))
+    for end, unbounded, angle in sides:
+        if unbounded:
+            mark = base.mark_point(
+                color=theme.GREY, filled=True, shape="triangle", size=90, angle=angle, opacity=1
+            )
+        else:
+            mark = base.mark_tick(
+                color=theme.GREY, thickness=3, size=16, orient="vertical", opacity=1
+            )
+        marks.append(mark.encode(x=alt.X(f"{end}:Q")))
+    return marks
 
 
-def _star(found: FairBoost, named: bool) -> list[alt.Chart]:
+def _star(found: FairBoost, colour: str, right: bool) -> list[alt.Chart]:
+    """Mark α* where the fit crosses 0, its name away from the nearer end."""
     if math.isnan(found.alpha):
         return []
-    marks = [theme.reference_line(found.alpha, "x", dashed=True)]
-    if named:
-        at = pd.DataFrame({"alpha": [found.alpha], "name": [f"α* = {entry(found.alpha, 4)}"]})
-        marks.append(
-            alt.Chart(at)
-            .mark_text(
-                align="left", dx=6, dy=4, baseline="top", color=theme.GREY, fontWeight="bold"
-            )
-            .encode(x="alpha:Q", y=alt.value(0), text="name:N")
-        )
-    return marks
+    name = f"α* = {entry(found.alpha, 4)}"
+    at = pd.DataFrame({"alpha": [found.alpha], "gap": [0.0], "name": [name]})
+    base = alt.Chart(at).encode(
+        x=alt.X("alpha:Q"), y=alt.Y("gap:Q"), tooltip=alt.Tooltip("name:N", title="root")
+    )
+    return [
+        base.mark_point(
+            color=colour, filled=True, shape="diamond", size=150, opacity=1, stroke="white"
+        ),
+        base.mark_text(
+            align="right" if right else "left",
+            dx=-10 if right else 10,
+            dy=20 if right else -14,
+            color=theme.GREY,
+            fontWeight="bold",
+            fontSize=12,
+        ).encode(text=alt.Text("name:N")),
+    ]

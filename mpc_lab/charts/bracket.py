@@ -11,7 +11,7 @@ import pandas as pd
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, curve_frame, find_cell, level_of, threshold_range
 from mpc_lab.errors import MpcError
-from mpc_lab.text import quoted, with_interval
+from mpc_lab.text import quote, with_interval
 from mpc_lab.vocabulary import MATCHED, MODES
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
     have = audit.headline["pairing_mode"].values.tolist()
     if not set(_MODES) <= set(have):
         raise MpcError(
-            "The bracket is drawn from matched and mirrored pairs, but this audit has only "
-            f'{", ".join(have)}: audit with pairing_modes=("matched", "mirrored").'
+            "The bracket must be drawn from matched and mirrored pairs; got an audit of "
+            f'{", ".join(have)} pairs only. Audit with pairing_modes=("matched", "mirrored").'
         )
     cell = find_cell(audit, group, scoring_rule, "matched")
     frames = [
@@ -54,7 +54,9 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
     frame = pd.concat(frames, ignore_index=True)
     limit = None if audit.ranking is None else _limit(audit, group, scoring_rule)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon), room=0.6)
-    chart = _layers(frame, limit, span).properties(width=theme.WIDTH, height=theme.HEIGHT + 40)
+    chart = _layers(frame, limit, span, theme.gap_title(audit)).properties(
+        width=theme.WIDTH, height=theme.HEIGHT + 40
+    )
     words = _title(group, cell.verdict, limit)
     lines = [
         f"{level_of(audit)} intervals: lines and areas at thresholds up to ε; at ε = 0 the limits"
@@ -62,7 +64,7 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
     if limit is None:
         lines = [f"{level_of(audit)} intervals; the limits at ε = 0 need the rows of the log"]
     if scoring_rule != "baseline":
-        lines.append(f"Scores of rule {quoted(scoring_rule)}")
+        lines.append(f"Scores of rule {quote(scoring_rule)}")
     return theme.finish(chart, words, lines)
 
 
@@ -80,18 +82,20 @@ def _limit(audit: Audit, group: str, rule: str) -> pd.DataFrame:
 
 
 def _title(group: str, verdict: str, limit: pd.DataFrame | None) -> str:
-    who = f"Group {quoted(group)} is {verdict}"
+    who = f"Group {quote(group)} is {verdict}"
     if limit is None:
         return who
     low, high = float(limit["low"].iloc[0]), float(limit["high"].iloc[0])
     if not math.isfinite(low):
         return f"{who}; its limit at ε = 0 is not estimable"
-    said = "is above 0" if low > 0 else "is below 0" if high < 0 else "cannot be told apart from 0"
+    said = (
+        "is above 0" if low > 0 else "is below 0" if high < 0 else "cannot be distinguished from 0"
+    )
     return f"{who}; as ε goes to 0 its gap {said}: {limit['interval'].iloc[0]}"
 
 
 def _layers(
-    frame: pd.DataFrame, limit: pd.DataFrame | None, span: dict[str, Any]
+    frame: pd.DataFrame, limit: pd.DataFrame | None, span: dict[str, Any], gap: str
 ) -> alt.LayerChart:
     names = list(_MODES.values())
     scale = alt.Scale(domain=names, range=list(theme.SERIES[2:4]))
@@ -101,7 +105,6 @@ def _layers(
     colour = alt.Color("pairs_are:N", scale=scale, legend=legend)
     shapes = alt.Scale(domain=names, range=["circle", "square"])
     shape = alt.Shape("pairs_are:N", scale=shapes, legend=legend)
-    gap = theme.GAP_TITLE
     base = alt.Chart(frame).encode(
         x=alt.X("epsilon:Q", title=theme.EPSILON_TITLE, **span),
         color=colour,
@@ -113,10 +116,10 @@ def _layers(
         ],
     )
     layers = [
-        base.mark_area(opacity=0.22).encode(y=alt.Y("low:Q", title=gap), y2="high:Q"),
+        base.mark_area(opacity=0.22).encode(y=alt.Y("low:Q", title=gap), y2=alt.Y2("high:Q")),
         theme.zero_line(),
         base.mark_line(strokeWidth=2).encode(y=alt.Y("gap:Q", title=gap)),
-        base.mark_point(filled=True, size=28, opacity=1).encode(y="gap:Q", shape=shape),
+        base.mark_point(filled=True, size=28, opacity=1).encode(y=alt.Y("gap:Q"), shape=shape),
     ]
     for k, words in enumerate(names if limit is not None else ()):
         layers += _limit_marks(limit, words, 7 * (2 * k - 1), colour, shape)
@@ -129,7 +132,7 @@ def _limit_marks(
     """Draw one limit beside the axis, so that the two do not cover each other."""
     assert limit is not None
     base = alt.Chart(limit[limit["pairs_are"] == words]).encode(
-        x="epsilon:Q",
+        x=alt.X("epsilon:Q"),
         color=colour,
         tooltip=[
             alt.Tooltip("pairs_are:N", title="limit at ε = 0 of"),
@@ -139,8 +142,10 @@ def _limit_marks(
         ],
     )
     return [
-        base.mark_rule(strokeWidth=2.5, xOffset=offset).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeWidth=2.5, xOffset=offset).encode(
+            y=alt.Y("low:Q"), y2=alt.Y2("high:Q")
+        ),
         base.mark_point(filled=True, size=120, opacity=1, xOffset=offset).encode(
-            y="gap:Q", shape=shape
+            y=alt.Y("gap:Q"), shape=shape
         ),
     ]

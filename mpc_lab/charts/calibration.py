@@ -14,7 +14,7 @@ from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.errors import MpcError, check_flag
 from mpc_lab.results.base import check_label, need_rows, rule_scores, settings
 from mpc_lab.results.questions.compare import calibration as curves
-from mpc_lab.text import entry, labels, name, quoted, with_interval
+from mpc_lab.text import entry, labels, name, quote, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -54,16 +54,16 @@ def calibration(
     check_label("group", group, audit.groups)
     check_label("scoring_rule", scoring_rule, audit.headline["scoring_rule"].values.tolist())
     lines = [f"Dots: bins of rows with {level_of(audit)} interval; lines: isotonic fit"]
-    lines += [] if scoring_rule == "baseline" else [f"Scores of rule {quoted(scoring_rule)}"]
+    lines += [] if scoring_rule == "baseline" else [f"Scores of rule {quote(scoring_rule)}"]
     words = _title(audit, group, scoring_rule)
     if not check_flag("by_segment", by_segment):
         frame = _frame(curves(audit, group, scoring_rule, None, bins, draws=0))
-        chart = _layers().properties(data=frame, width=440, height=330)
+        chart = _layers(theme.outcome_title(audit)).properties(data=frame, width=440, height=330)
         return theme.finish(chart, words, lines)
     segments = list(ranking.segments)
     if not segments:
         raise MpcError(
-            "Calibration by segment was asked for, but the ranking has no segments: give "
+            "Calibration by segment must have segments; got a ranking without them. Give "
             "segment= to the ranking."
         )
     shown = segments[:_SEGMENTS]
@@ -71,7 +71,7 @@ def calibration(
     lines.append(f"Gap by segment: {_gaps(shown, found)}")
     more = len(segments) - len(shown)
     lines += [f"The first {len(shown)} of {len(segments)} segments"] if more else []
-    return theme.finish(_faceted(shown, found), words, lines, 2 * 270)
+    return theme.finish(_faceted(shown, found, theme.outcome_title(audit)), words, lines, 2 * 270)
 
 
 def _title(audit: Audit, group: str, rule: str) -> str:
@@ -84,8 +84,8 @@ def _title(audit: Audit, group: str, rule: str) -> str:
     (found,) = calibration_gap(case)
     numbers = with_interval(found.estimate, found.ci_low, found.ci_high)
     if not np.isfinite(found.estimate):
-        return f"At equal scores over all queries group {quoted(group)} cannot be compared"
-    who = f"At equal scores over all queries outcomes of group {quoted(group)} are"
+        return f"At equal scores over all queries group {quote(group)} cannot be compared"
+    who = f"At equal scores over all queries outcomes of group {quote(group)} are"
     if not found.flagged:
         return f"{who} about as high as those of others: {numbers}"
     return f"{who} {'higher' if found.estimate > 0 else 'lower'} than those of others: {numbers}"
@@ -120,13 +120,13 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _layers() -> alt.LayerChart:
+def _layers(outcome: str) -> alt.LayerChart:
     names = list(_SIDES.values())
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal", symbolOpacity=1)
     colours = alt.Scale(domain=names, range=[theme.UNDERVALUED, theme.OVERVALUED])
     colour = alt.Color("side:N", scale=colours, legend=legend)
     shapes = alt.Scale(domain=names, range=["triangle-up", "circle"])
-    title = "mean outcome (units of the outcome)"
+    title = f"mean {outcome}"
     base = alt.Chart().encode(
         x=alt.X("score:Q", title="score", scale=alt.Scale(zero=False, nice=False, padding=6)),
         color=colour,
@@ -135,7 +135,7 @@ def _layers() -> alt.LayerChart:
         strokeWidth=1.5, interpolate="step-after", opacity=0.7, invalid="filter"
     )
     bars = base.mark_rule(strokeWidth=1.5).encode(
-        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q"
+        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2=alt.Y2("high:Q")
     )
     dots = base.mark_point(filled=True, size=42, opacity=1).encode(
         y=alt.Y("outcome:Q", title=title),
@@ -143,20 +143,20 @@ def _layers() -> alt.LayerChart:
         tooltip=[
             alt.Tooltip("side:N", title="items"),
             alt.Tooltip("score:Q", title="mean score", format=".4g"),
-            alt.Tooltip("interval:N", title="mean outcome"),
+            alt.Tooltip("interval:N", title=title),
             alt.Tooltip("rows:Q", format=","),
         ],
     )
     return theme.layered(fitted.encode(y=alt.Y("fit:Q", title=title)), bars, dots)
 
 
-def _faceted(segments: list[str], found: list[xr.Dataset]) -> alt.FacetChart:
+def _faceted(segments: list[str], found: list[xr.Dataset], outcome: str) -> alt.FacetChart:
     frames = [
         _frame(one).assign(segment=label, place=k)
         for k, (label, one) in enumerate(zip(labels(segments), found, strict=True))
     ]
     return (
-        _layers()
+        _layers(outcome)
         .properties(width=260, height=220)
         .facet(
             facet=alt.Facet(

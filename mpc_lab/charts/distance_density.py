@@ -12,7 +12,7 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import CHARTS, chart, find_cell, of_rule
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import percent, quoted
+from mpc_lab.text import percent, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -78,7 +78,7 @@ def _frame(found: xr.Dataset, width: float) -> pd.DataFrame:
 
 
 def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
-    who = f"Score distances of group {quoted(group)}"
+    who = f"Score distances of group {quote(group)}"
     ties = float(found["tie_share"])
     if frame.empty or frame["pairs"].sum() == 0:
         return f"{who}: there is no untied pair near 0"
@@ -103,9 +103,9 @@ def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) ->
         .mark_rect(color=theme.SERIES[2], opacity=0.55)
         .encode(
             x=alt.X("from:Q", title=x_title, scale=alt.Scale(nice=False, domainMin=0)),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("floor:Q", title=y_title),
-            y2="density:Q",
+            y2=alt.Y2("density:Q"),
             tooltip=[
                 alt.Tooltip("from:Q", title="distance from", format=".3g"),
                 alt.Tooltip("to:Q", title="distance to", format=".3g"),

@@ -13,13 +13,15 @@ from mpc_lab.charts.theme import chart, curve_frame, find_cell, level_of, of_rul
 from mpc_lab.errors import check_flag
 from mpc_lab.results.base import settings
 from mpc_lab.results.summary import Cell, interval_word
-from mpc_lab.text import quoted, with_interval
+from mpc_lab.text import quote, with_interval
 from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
+# Joining panels ends the name of each view with its panel's number.
+_POINTS = "points_0"
 _MARK = theme.SERIES[3]
 # Areas are drawn out to so many times what the thresholds mostly need.
 _ROOM = 4.0
@@ -45,8 +47,9 @@ def epsilon_curve(
     group, scoring_rule, pairing_mode : str
         The cell.
     live : bool
-        With the parameters of a chart on a page: the threshold ``at`` is marked, a drag on the
-        curve selects ``brush``, two ends of ``epsilon``, and ``low`` to ``high`` is shaded.
+        With the parameters of a chart on a page: the threshold ``at`` is marked, a click selects
+        the nearest threshold as ``pointed``, a drag selects ``brush``, two ends of ``epsilon``,
+        and ``low`` to ``high`` is shaded.
 
     Returns
     -------
@@ -57,13 +60,17 @@ def epsilon_curve(
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
     colour = VERDICTS[cell.verdict].colour
     frame, edge = _cut(frame, cell)
-    gap, pairs = _gap(frame, cell, span, colour), _pairs(frame, cell, span)
+    gap = _gap(frame, cell, span, colour, theme.gap_title(audit))
+    pairs = _pairs(frame, cell, span)
     if check_flag("live", live):
-        gap, pairs = _brushed(_marked(gap, frame, "gap")), _marked(pairs, frame, "pairs")
+        gap, pairs = _brushed(_marked(gap, frame, "gap"), frame), _marked(pairs, frame, "pairs")
     panels = theme.stacked(gap, pairs, spacing=8)
     subtitle = _subtitle(audit, cell, frame, pairing_mode)
     subtitle += [f"Areas are cut at ±{edge:.3g}; tooltips have their ends"] if edge else []
-    return theme.finish(panels, _title(cell), subtitle)
+    made = theme.finish(panels, _title(cell), subtitle)
+    if live:
+        made.params = _params()
+    return made
 
 
 def _cut(frame: pd.DataFrame, cell: Cell) -> tuple[pd.DataFrame, float]:
@@ -86,7 +93,7 @@ def _cut(frame: pd.DataFrame, cell: Cell) -> tuple[pd.DataFrame, float]:
 
 
 def _title(cell: Cell) -> str:
-    who = f"Group {quoted(cell.group)} is {cell.verdict}"
+    who = f"Group {quote(cell.group)} is {cell.verdict}"
     if not math.isfinite(cell.estimate):
         return who
     gap = with_interval(cell.estimate, cell.low, cell.high)
@@ -107,7 +114,9 @@ def _subtitle(audit: Audit, cell: Cell, frame: pd.DataFrame, mode: str) -> list[
     return lines
 
 
-def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> alt.LayerChart:
+def _gap(
+    frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str, y_title: str
+) -> alt.LayerChart:
     tooltip = [
         alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
         alt.Tooltip("interval:N", title="gap and interval"),
@@ -116,16 +125,17 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
         alt.Tooltip("queries:N"),
     ]
     hidden = alt.X("epsilon:Q", title=None, **{**span, "axis": _bare(span["axis"])})
-    y_title = theme.GAP_TITLE
     base = alt.Chart(frame).encode(x=hidden, tooltip=tooltip)
     band = base.mark_area(color=theme.GREY, opacity=0.2).encode(
-        y=alt.Y("band_low:Q", title=y_title), y2="band_high:Q"
+        y=alt.Y("band_low:Q", title=y_title), y2=alt.Y2("band_high:Q")
     )
     interval = base.mark_area(color=theme.GREY, opacity=0.3).encode(
-        y=alt.Y("low:Q", title=y_title), y2="high:Q"
+        y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q")
     )
     line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("gap:Q", title=y_title))
-    dots = base.mark_point(color=theme.GREY, filled=True, size=30, opacity=1).encode(y="gap:Q")
+    dots = base.mark_point(color=theme.GREY, filled=True, size=30, opacity=1).encode(
+        y=alt.Y("gap:Q")
+    )
     layers = [band, interval, theme.zero_line(), line, dots, *_headline(cell, colour)]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT)
 
@@ -133,28 +143,44 @@ def _gap(frame: pd.DataFrame, cell: Cell, span: dict[str, Any], colour: str) -> 
 def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
     """Return a panel with a line at the threshold ``at``, and a ring around its point."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_calculate(epsilon="at")
-    line = one.mark_rule(color=_MARK, strokeWidth=1.5).encode(x="epsilon:Q")
+    line = one.mark_rule(color=_MARK, strokeWidth=1.5).encode(x=alt.X("epsilon:Q"))
     there = f"datum.epsilon == at && isValid(datum.{field}) && datum.{field} != 0"
     ring = alt.Chart(frame).transform_filter(there)
     ring = ring.mark_point(color=_MARK, size=130, strokeWidth=2, filled=False)
-    ring = ring.encode(x="epsilon:Q", y=f"{field}:Q")
+    ring = ring.encode(x=alt.X("epsilon:Q"), y=alt.Y(f"{field}:Q"))
     made: alt.LayerChart = panel.copy(deep=False)
-    # The line lies below the curve, the ring above it.
+    # The line is drawn below the curve, the ring above it.
     made.layer = [line, *panel.layer, ring]
     return made
 
 
-def _brushed(panel: alt.LayerChart) -> alt.LayerChart:
-    """Return a panel with a brush, and the range from ``low`` to ``high`` shaded like one."""
-    numbers = [alt.param(name=name, value=-1) for name in ("at", "low", "high")]
-    brush = alt.selection_interval(name="brush", encodings=["x"])
+def _params() -> list[Any]:
+    """Return what a page sets and picks, each selection on one layer: two would name it twice."""
+    click = alt.PointSelectionConfig(
+        type="point", fields=["epsilon"], nearest=True, on="click", toggle=False, clear=False
+    )
+    drag = alt.IntervalSelectionConfig(type="interval", encodings=["x"])
+    make: Any = alt.TopLevelParameter  # which has no types
+    picks = [
+        make(name=name, select=config, views=[_POINTS])
+        for name, config in (("pointed", click), ("brush", drag))
+    ]
+    return [*(alt.VariableParameter(name=name, value=-1) for name in ("at", "low", "high")), *picks]
+
+
+def _brushed(panel: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
+    """Return a panel with a brush, the range from ``low`` to ``high`` shaded, points to click."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_filter("high > low")
     one = one.transform_calculate(epsilon="low", end="high")
-    shade = one.mark_rect(color=theme.GREY, opacity=0.25).encode(x="epsilon:Q", x2="end:Q")
-    shaded = panel.copy(deep=False)
-    shaded.layer = [shade, *panel.layer]
-    made: alt.LayerChart = shaded.add_params(*numbers, brush)
-    return made
+    shade = one.mark_rect(color=theme.GREY, opacity=0.25).encode(
+        x=alt.X("epsilon:Q"), x2=alt.X2("end:Q")
+    )
+    shaded: alt.LayerChart = panel.copy(deep=False)
+    points = alt.Chart(frame).mark_point(opacity=0, size=130)
+    points = points.encode(x=alt.X("epsilon:Q"), y=alt.Y("gap:Q"))
+    points.name = _POINTS
+    shaded.layer = [shade, *panel.layer, points]
+    return shaded
 
 
 def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
@@ -164,7 +190,7 @@ def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
     row |= {"high": [cell.high], "verdict": [cell.verdict]}
     own = with_interval(cell.estimate, cell.low, cell.high)
     base = alt.Chart(pd.DataFrame({**row, "interval": [own], "pairs": [cell.pairs]})).encode(
-        x="epsilon:Q",
+        x=alt.X("epsilon:Q"),
         tooltip=[
             alt.Tooltip("verdict:N", title="headline"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
@@ -173,10 +199,10 @@ def _headline(cell: Cell, colour: str) -> list[alt.Chart]:
         ],
     )
     return [
-        base.mark_rule(color=colour, strokeWidth=2.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(color=colour, strokeWidth=2.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         base.mark_point(
             color=colour, filled=True, size=110, opacity=1, shape=VERDICTS[cell.verdict].shape
-        ).encode(y="gap:Q"),
+        ).encode(y=alt.Y("gap:Q")),
     ]
 
 

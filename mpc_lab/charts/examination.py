@@ -101,9 +101,11 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     )
     scale = alt.Scale(domain=[0, top])
     whiskers = base.mark_rule(color=theme.GREY, opacity=0.5, strokeWidth=2.5).encode(
-        y=alt.Y("low_drawn:Q", title=title, scale=scale), y2="high_drawn:Q"
+        y=alt.Y("low_drawn:Q", title=title, scale=scale), y2=alt.Y2("high_drawn:Q")
     )
     line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("drawn:Q", title=title))
-    dots = base.mark_point(color=theme.GREY, filled=True, size=60, opacity=1).encode(y="drawn:Q")
+    dots = base.mark_point(color=theme.GREY, filled=True, size=60, opacity=1).encode(
+        y=alt.Y("drawn:Q")
+    )
     layers = [theme.reference_line(1.0, "y", dashed=True), whiskers, line, dots]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=200)

@@ -15,6 +15,7 @@ from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import (
     Cell,
     Slice,
+    finding_title,
     interval_range,
     interval_word,
     slices,
@@ -23,20 +24,16 @@ from mpc_lab.results.summary import (
 from mpc_lab.text import (
     NOTHING,
     between,
-    guarded,
+    guard_count,
     labels,
-    listing,
     p_value,
-    plural,
-    quoted,
     with_interval,
 )
-from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE
+from mpc_lab.vocabulary import NOT_ESTIMABLE
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-_NAMED = 4
 _COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
 
 
@@ -82,46 +79,18 @@ def forest(
     frame, scale = _frame(parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
     step = 18 if len(parts[0].cells) <= 60 else 14
-    layers = _layers(scale, _tolerance(audit), check_flag("live", live)).properties(
-        width=width, height=alt.Step(step)
-    )
+    layers = _layers(
+        scale, _tolerance(audit), theme.gap_title(audit), check_flag("live", live)
+    ).properties(width=width, height=alt.Step(step))
     subtitle = _subtitle(audit, parts, limit)
     if len(parts) == 1:
         layers = layers.properties(data=frame)
-        return theme.finish(layers, _under(parts[0]), subtitle, width + 200)
+        return theme.finish(layers, finding_title(parts[0]), subtitle, width + 200)
     header = alt.Header(title=None, labelFontWeight="bold")
     column = alt.Column("rule:N", header=header, sort=_by_place("rule_place"))
     faceted = layers.facet(column=column, data=frame, spacing=14)
-    words = _under(parts[0], always=True)
+    words = finding_title(parts[0], always=True)
     return theme.finish(faceted, words, subtitle, width * min(len(parts), 4) + 160)
-
-
-def _under(part: Slice, always: bool = False) -> str:
-    """Return the finding with its rule before it, unless that is the baseline."""
-    found = title(part)
-    if part.rule == "baseline" and not always:
-        return found
-    found = found.replace("No group", "no group", 1) if found.startswith("No group") else found
-    return f"Under rule {quoted(part.rule)}: {found}"
-
-
-def title(part: Slice) -> str:
-    """Return the finding of a slice in one sentence."""
-    found = [_named(part.having(verdict), verdict) for verdict in DIRECTIONS]
-    if any(found):
-        return "; ".join(words for words in found if words)
-    if part.cells and not [c for c in part.cells if c.verdict != NOT_ESTIMABLE]:
-        return "No group could be estimated"
-    return "No group is found undervalued or overvalued"
-
-
-def _named(cells: list[Cell], verdict: str) -> str:
-    if not cells:
-        return ""
-    names = [quoted(cell.group) for cell in cells]
-    if len(names) > _NAMED + 1:
-        return f"{plural(len(names), 'group')} {verdict} ({listing(names, _NAMED)})"
-    return f"{listing(names, _NAMED + 1)} {'is' if len(names) == 1 else 'are'} {verdict}"
 
 
 def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
@@ -131,6 +100,7 @@ def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
     threshold = f", ε = {between([cell.epsilon for cell in used], '.3g')}" if used else ""
     word = interval_word(parts[0].mode, options)
     lines = [f"Gap with {adjusted}{level_of(audit)} {word}, {parts[0].mode} pairs{threshold}"]
+    lines += theme.explain_hollow([cell for part in parts for cell in part.cells[:limit]])
     margin = options.get("tolerance")
     lines += [f"Shaded: tolerance of ±{margin:g}"] if margin else []
     total = len(parts[0].cells)
@@ -169,13 +139,15 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
     start, end = scale
     known = math.isfinite(cell.estimate)
     inside = known and start <= cell.estimate <= end
+    is_open = theme.is_clear_but_open(cell)
     left, right = cell.low < start, cell.high > end
     reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     return {
         "verdict": cell.verdict,
         "reason": reason or NOTHING,
         "gap": cell.estimate,
-        "dot": cell.estimate if inside else nan,
+        "dot": cell.estimate if inside and not is_open else nan,
+        "hollow": cell.estimate if inside and is_open else nan,
         "low": max(cell.low, start) if known else nan,
         "high": min(cell.high, end) if known else nan,
         "cut_left": start if left else nan,
@@ -185,7 +157,7 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
         "interval": with_interval(cell.estimate, cell.low, cell.high),
         "p": p_value(cell.p),
         "pairs": cell.pairs,
-        "queries": guarded(cell.queries),
+        "queries": guard_count(cell.queries),
         "effective": cell.effective,
         "epsilon": cell.epsilon,
     }
@@ -195,35 +167,45 @@ def _by_place(field: str) -> alt.EncodingSortField:
     return alt.EncodingSortField(field, op="min")
 
 
-def _layers(scale: tuple[float, float], tolerance: float, live: bool = False) -> alt.LayerChart:
+def _layers(
+    scale: tuple[float, float], tolerance: float, gap: str, live: bool = False
+) -> alt.LayerChart:
     start, end = scale
     margin = 0.04 * (end - start)
     domain = alt.Scale(domain=[start - margin, end + margin], nice=False)
-    axis = alt.X("low:Q", title=theme.GAP_TITLE, scale=domain, axis=alt.Axis(grid=True))
+    ticks = theme.gap_ticks(start - margin, end + margin, 6)
+    axis = alt.X(
+        "low:Q", title=gap, scale=domain, axis=alt.Axis(values=ticks, grid=True, labelOverlap=False)
+    )
     colour = theme.verdict_colour(title="verdict")
     # No data of their own: a layer that has some is not parted by a facet.
     base = alt.Chart().encode(
         y=alt.Y("group:N", title=None, sort=_by_place("place"), axis=alt.Axis(grid=False)),
         tooltip=_tooltip(),
     )
-    bars = base.mark_rule(strokeWidth=2).encode(x=axis, x2="high:Q", color=colour)
-    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x="dot:Q", color=colour, shape=theme.verdict_shape(title="verdict")
+    bars = base.mark_rule(strokeWidth=2).encode(x=axis, x2=alt.X2("high:Q"), color=colour)
+    dots, hollow = (
+        base.mark_point(filled=field == "dot", size=60, strokeWidth=1.8, opacity=1).encode(
+            x=alt.X(f"{field}:Q"), color=colour, shape=theme.verdict_shape(title="verdict")
+        )
+        for field in ("dot", "hollow")
     )
     left, right = (
         base.mark_point(shape=f"triangle-{way}", filled=True, size=45, opacity=1).encode(
-            x=f"cut_{way}:Q", color=colour
+            x=alt.X(f"cut_{way}:Q"), color=colour
         )
         for way in ("left", "right")
     )
     words = base.mark_text(color=theme.GREY, fontStyle="italic", align="left", dx=6).encode(
-        x="missing_at:Q", text="missing:N"
+        x=alt.X("missing_at:Q"), text=alt.Text("missing:N")
     )
-    pieces = [theme.zero_line("x"), bars, left, right, dots, words]
+    pieces = [theme.zero_line("x"), bars, left, right, dots, hollow, words]
     if tolerance:
         ends = [max(-tolerance, start - margin), min(tolerance, end + margin)]
         shade = alt.Chart(pd.DataFrame({"from": ends[:1], "to": ends[1:]}))
-        shade = shade.mark_rect(color=theme.GREY, opacity=0.22).encode(x="from:Q", x2="to:Q")
+        shade = shade.mark_rect(color=theme.GREY, opacity=0.22).encode(
+            x=alt.X("from:Q"), x2=alt.X2("to:Q")
+        )
         pieces.insert(0, shade)
     if live:
         pieces.insert(0, _rows_to_click(base))

@@ -48,7 +48,11 @@ def ladder(
     lines = [f"{of_rule(scoring_rule, pairing_mode).capitalize()}; the audit uses cluster '{used}'"]
     total = len(audit.groups)
     lines += [f"The {limit:,} of {total:,} groups with the largest"] if total > limit else []
-    return theme.finish(_layers(frame, owner), _title(frame, used), lines)
+    return theme.finish(
+        _layers(frame, owner, theme.gap_title(audit, "standard error of the gap")),
+        _title(frame, used),
+        lines,
+    )
 
 
 def _label(family: str, owner: str) -> str:
@@ -101,13 +105,8 @@ def _title(frame: pd.DataFrame, used: str) -> str:
     return f"The standard errors are {times} times those of pairs taken as independent"
 
 
-def _layers(frame: pd.DataFrame, owner: str) -> alt.LayerChart:
-    y = alt.Y(
-        "group:N",
-        title=None,
-        sort=alt.EncodingSortField("place", op="min"),
-        axis=alt.Axis(grid=False),
-    )
+def _layers(frame: pd.DataFrame, owner: str, title: str) -> alt.LayerChart:
+    y = theme.name_rows("group")
     base = alt.Chart(frame).encode(y=y)
     # A family that was not summed over has no rung, and no place in the legend.
     drawn = set(frame.loc[frame["std_error"].notna(), "family"])
@@ -117,10 +116,9 @@ def _layers(frame: pd.DataFrame, owner: str) -> alt.LayerChart:
     colours = alt.Scale(domain=names, range=[look[0] for look in known.values()])
     shapes = alt.Scale(domain=names, range=[look[1] for look in known.values()])
     legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
-    title = "standard error of the gap (units of the outcome)"
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
         x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True)),
-        x2="max(std_error):Q",
+        x2=alt.X2("max(std_error):Q"),
     )
     dots = base.mark_point(filled=True, size=60, opacity=0.9).encode(
         x=alt.X("std_error:Q", title=title),
@@ -134,5 +132,5 @@ def _layers(frame: pd.DataFrame, owner: str) -> alt.LayerChart:
             alt.Tooltip("pairs:Q", format=","),
         ],
     )
-    used = base.mark_tick(thickness=2.5, size=15, color=theme.GREY).encode(x="used:Q")
+    used = base.mark_tick(thickness=2.5, size=15, color=theme.GREY).encode(x=alt.X("used:Q"))
     return theme.layered(spans, used, dots).properties(width=460, height=alt.Step(18))

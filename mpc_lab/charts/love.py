@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, find_cell, intervals, level_of, of_rule
-from mpc_lab.text import entry, labels, listing, plural, quoted
+from mpc_lab.text import entry, labels, listing, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -85,7 +85,7 @@ def love(
 
 
 def _title(frame: pd.DataFrame, group: str) -> str:
-    who = f"pairs of group {quoted(group)}"
+    who = f"pairs of group {quote(group)}"
     # Position is always the first row and not chosen by anyone: it gets a sentence of its own.
     position, covariates = frame["within"].iloc[0], frame.iloc[1:]
     parts = []
@@ -106,7 +106,7 @@ def _about(known: pd.DataFrame) -> str:
         return f"{whole} within 0.1{_UNITS}"
     verb = "differs" if len(large) == 1 else "differ"
     rows = zip(large["covariate"], large["within"], strict=True)
-    named = [f"{quoted(name)} {_size(within)}" for name, within in rows]
+    named = [f"{quote(name)} {_size(within)}" for name, within in rows]
     which = f"{len(large)} of {count}" if len(known) > 1 else "the 1 covariate"
     return f"{which} {verb} by more than 0.1{_UNITS}: {listing(named, 3)}"
 
@@ -122,12 +122,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("interval:N", title=_WITHIN),
         alt.Tooltip("before:Q", title=_BEFORE, format=".3f"),
     ]
-    y = alt.Y(
-        "covariate:N",
-        title=None,
-        sort=alt.EncodingSortField("place", op="min"),
-        axis=alt.Axis(grid=False),
-    )
+    y = theme.name_rows("covariate")
     base = alt.Chart(frame).encode(y=y, tooltip=tooltip)
     names = list(_SIDES)
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal")
@@ -149,7 +144,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         shape=alt.Shape("over:N", scale=shapes, legend=legend),
     )
     bars = base.mark_rule(strokeWidth=2, color=theme.SERIES[2]).encode(
-        x=alt.X("low:Q", title=title), x2="high:Q"
+        x=alt.X("low:Q", title=title), x2=alt.X2("high:Q")
     )
     marks = [theme.reference_line(at, "x", dashed=True) for at in (-_LARGE, _LARGE)]
     layers = [theme.zero_line("x"), *marks, bars, dots]

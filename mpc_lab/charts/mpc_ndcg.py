@@ -12,7 +12,7 @@ import pandas as pd
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.results.base import check_label
-from mpc_lab.text import labels, plural, quoted
+from mpc_lab.text import labels, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -50,7 +50,7 @@ def mpc_ndcg(
     changes = audit.objective["ndcg_change"].sel(group=list(names)).values
     measure = "dcg" if np.isnan(changes).all() else "ndcg"
     frame = _frame(audit, names, pairing_mode, measure)
-    chart = _layers(frame, measure.upper(), len(names) <= _WITH_INTERVALS)
+    chart = _layers(frame, measure.upper(), len(names) <= _WITH_INTERVALS, theme.gap_title(audit))
     drawn = (
         f"{level_of(audit)} intervals" if len(names) <= _WITH_INTERVALS else "Intervals on hover"
     )
@@ -93,12 +93,12 @@ def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
         return f"Only one rule was audited: there is no change of {measure} to set against the gap"
     best = others.groupby("rule_place")["change"].mean().idxmax()
     part = others[others["rule_place"] == best]
-    rule = quoted(part["rule"].iloc[0])
+    rule = quote(part["rule"].iloc[0])
     if len(names) == 1:
         row, base = part.iloc[0], frame.iloc[0]
         return (
             f"Rule {rule} changes {measure} by {row['change_words']}; the gap of group "
-            f"{quoted(names[0])} goes from {base['interval']} to {row['interval']}"
+            f"{quote(names[0])} goes from {base['interval']} to {row['interval']}"
         )
     up, down = int((part["change_low"] > 0).sum()), int((part["change_high"] < 0).sum())
     start = f"Rule {rule}"
@@ -109,9 +109,8 @@ def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
     )
 
 
-def _layers(frame: pd.DataFrame, measure: str, intervals: bool) -> alt.LayerChart:
+def _layers(frame: pd.DataFrame, measure: str, intervals: bool, y_title: str) -> alt.LayerChart:
     x_title = f"change of {measure} against the logged scores"
-    y_title = theme.GAP_TITLE
     scale = alt.Scale(zero=False)
     base = alt.Chart(frame).encode(
         x=alt.X("change:Q", title=x_title, scale=scale), y=alt.Y("gap:Q", title=y_title)
@@ -123,12 +122,14 @@ def _layers(frame: pd.DataFrame, measure: str, intervals: bool) -> alt.LayerChar
     layers = [
         theme.zero_line("y"),
         theme.zero_line("x"),
-        spokes.encode(x2="start_change:Q", y2="start_gap:Q"),
+        spokes.encode(x2=alt.X2("start_change:Q"), y2=alt.Y2("start_gap:Q")),
     ]
     if intervals:
         bars = base.mark_rule(strokeWidth=1.5, opacity=0.8).encode(color=colour)
-        layers.append(bars.encode(y=alt.Y("low:Q", title=y_title), y2="high:Q"))
-        layers.append(bars.encode(x=alt.X("change_low:Q", title=x_title), x2="change_high:Q"))
+        layers.append(bars.encode(y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q")))
+        layers.append(
+            bars.encode(x=alt.X("change_low:Q", title=x_title), x2=alt.X2("change_high:Q"))
+        )
     tooltip = [
         alt.Tooltip("group:N"),
         alt.Tooltip("rule:N", title="scoring rule"),
@@ -163,6 +164,8 @@ def _names(starts: pd.DataFrame, x_title: str, y_title: str) -> alt.Chart:
         align="right", dx=-8, dy=-7, fontSize=10, limit=120
     )
     made: alt.Chart = words.encode(
-        x=alt.X("change:Q", title=x_title), y=alt.Y("gap:Q", title=y_title), text="group:N"
+        x=alt.X("change:Q", title=x_title),
+        y=alt.Y("gap:Q", title=y_title),
+        text=alt.Text("group:N"),
     )
     return made

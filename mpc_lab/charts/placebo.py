@@ -13,7 +13,7 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, find_cell
 from mpc_lab.errors import check_count
-from mpc_lab.text import entry, percent, plural, quoted
+from mpc_lab.text import entry, percent, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -69,11 +69,17 @@ def placebo(
         f"pairs in both orders{_under(scoring_rule)}; ε = {float(found['epsilon']):.3g}",
         _rejected(found, level),
     ]
-    return theme.finish(_layers(known, float(found["placebo_observed"])), _title(found), lines)
+    return theme.finish(
+        _layers(
+            known, float(found["placebo_observed"]), theme.gap_title(audit, "gap, both orders,")
+        ),
+        _title(found),
+        lines,
+    )
 
 
 def _under(rule: str) -> str:
-    return "" if rule == "baseline" else f", scores of rule {quoted(rule)}"
+    return "" if rule == "baseline" else f", scores of rule {quote(rule)}"
 
 
 def _drawn(found: xr.Dataset) -> str:
@@ -96,7 +102,7 @@ def _rejected(found: xr.Dataset, level: float) -> str:
 def _title(found: xr.Dataset) -> str:
     observed = float(found["placebo_observed"])
     p_value = float(found["placebo_observed_p_value"])
-    who = f"Group {quoted(found['group'].item())}"
+    who = f"Group {quote(found['group'].item())}"
     if not math.isfinite(p_value):
         return f"{who} has too few pairs to be set beside placebo groups"
     gap = entry(observed, 3)
@@ -107,20 +113,21 @@ def _title(found: xr.Dataset) -> str:
     return f"{who}: the gap in both orders, {gap}, {said} (p = {p_value:.2g})"
 
 
-def _layers(known: np.ndarray[tuple[int], np.dtype[np.float64]], observed: float) -> alt.LayerChart:
+def _layers(
+    known: np.ndarray[tuple[int], np.dtype[np.float64]], observed: float, x_title: str
+) -> alt.LayerChart:
     ends = known if len(known) else np.zeros(1)
     count, edges = np.histogram(ends, bins=_BINS)
     frame = pd.DataFrame({"from": edges[:-1], "to": edges[1:], "groups": count, "floor": 0})
     frame = frame if len(known) else frame.iloc[:0]
-    x_title = "gap in both orders (units of the outcome)"
     bars = (
         alt.Chart(frame)
         .mark_rect(color=theme.GREY, opacity=0.55)
         .encode(
             x=alt.X("from:Q", title=x_title, scale=alt.Scale(zero=False, padding=12)),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("floor:Q", title="placebo groups"),
-            y2="groups:Q",
+            y2=alt.Y2("groups:Q"),
             tooltip=[
                 alt.Tooltip("from:Q", format=".3g"),
                 alt.Tooltip("to:Q", format=".3g"),
@@ -136,7 +143,7 @@ def _layers(known: np.ndarray[tuple[int], np.dtype[np.float64]], observed: float
         tooltip=[alt.Tooltip("from:Q", title="gap of the group", format=".3g")]
     )
     words = own.mark_text(color=theme.UNDERVALUED, dy=-8, fontWeight="bold").encode(
-        y=alt.value(0), text="label:N"
+        y=alt.value(0), text=alt.Text("label:N")
     )
     layers = [bars, theme.zero_line("x"), line, words]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=220)

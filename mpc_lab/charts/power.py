@@ -14,7 +14,7 @@ from mpc_lab.charts.theme import chart, curve_frame, find_cell, of_rule
 from mpc_lab.errors import check_number
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import entry, number, percent, quoted
+from mpc_lab.text import entry, number, percent, quote
 from mpc_lab.vocabulary import verdict_modes
 
 if TYPE_CHECKING:
@@ -73,11 +73,13 @@ def power(
         f"groups; {of_rule(scoring_rule, pairing_mode)}",
         "Dashed: the number of pairs of the headline",
     ]
-    return theme.finish(_layers(_long(known), cell), _title(cell, least, power), lines)
+    return theme.finish(
+        _layers(_long(known), cell, theme.gap_title(audit)), _title(cell, least, power), lines
+    )
 
 
 def _title(cell: Cell, least: float, power: float) -> str:
-    who = f"Group {quoted(cell.group)}"
+    who = f"Group {quote(cell.group)}"
     if not math.isfinite(least):
         return f"{who} is {cell.verdict}: what could be found is not known"
     return (
@@ -93,7 +95,7 @@ def _long(curve: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([frame.assign(line=name, value=v) for name, v in sized], ignore_index=True)
 
 
-def _layers(frame: pd.DataFrame, cell: Cell) -> alt.LayerChart:
+def _layers(frame: pd.DataFrame, cell: Cell, gap: str) -> alt.LayerChart:
     names = [_MDE, _GAP]
     legend = alt.Legend(
         title=None, orient="bottom", direction="horizontal", labelLimit=300, symbolStrokeWidth=0
@@ -108,7 +110,7 @@ def _layers(frame: pd.DataFrame, cell: Cell) -> alt.LayerChart:
             scale=alt.Scale(type="log", nice=False, padding=8),
             axis=alt.Axis(values=_ticks(frame["pairs"]), format="~s", labelOverlap=True),
         ),
-        y=alt.Y("value:Q", title=theme.GAP_TITLE, scale=alt.Scale(zero=True)),
+        y=alt.Y("value:Q", title=gap, scale=alt.Scale(zero=True)),
         color=alt.Color("line:N", scale=colours, legend=legend),
         tooltip=[
             alt.Tooltip("line:N", title="line"),

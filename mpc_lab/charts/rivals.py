@@ -13,13 +13,13 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.results.base import check_label
-from mpc_lab.text import NOTHING, number, plain, quoted, with_interval
+from mpc_lab.text import NOTHING, number, plain, quote, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _CLAMP = 6.0
-_SAYS = ("undervalued", "favoured", "flagged", "not flagged", "cannot tell")
+_SAYS = ("undervalued", "overvalued", "flagged", "not flagged", "cannot tell")
 _COLOURS = (theme.UNDERVALUED, theme.OVERVALUED, "#c0699b", theme.GREY, theme.GREY)
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "circle", "cross")
 
@@ -91,6 +91,8 @@ def _clamped(value: float) -> float:
 
 
 def _says(one: xr.Dataset, null: float) -> str:
+    from mpc_lab.comparators.registry import verdict_word
+
     p_value = float(one["p_adjusted"])
     known = math.isfinite(p_value) or (
         math.isfinite(null) and math.isfinite(float(one["ci_low_adjusted"]))
@@ -99,7 +101,7 @@ def _says(one: xr.Dataset, null: float) -> str:
         return "cannot tell"
     if not bool(one["flagged"]):
         return "not flagged"
-    return str(one["says"].item()) or "flagged"
+    return verdict_word(str(one["says"].item())) or "flagged"
 
 
 def _name(measure: str) -> str:
@@ -109,18 +111,18 @@ def _name(measure: str) -> str:
 def _title(frame: pd.DataFrame, group: str) -> str:
     own, others = frame["says"].iloc[0], frame["says"].iloc[1:]
     others = others[others != "cannot tell"]
-    who = f"group {quoted(group)}"
+    who = f"group {quote(group)}"
     if own == "cannot tell":
         start = f"MPC cannot be estimated for {who}"
     elif own == "not flagged":
         start = f"MPC does not flag {who}"
     else:
-        start = f"MPC calls {who} {'overvalued' if own == 'favoured' else own}"
+        start = f"MPC calls {who} {own}"
     counts = [
         (int((others == said).sum()), words)
         for said, words in (
             ("undervalued", "call it undervalued"),
-            ("favoured", "call it favoured"),
+            ("overvalued", "call it overvalued"),
             ("flagged", "flag it without a direction"),
             ("not flagged", "do not flag it"),
         )
@@ -150,25 +152,22 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("compares:N"),
     ]
     base = alt.Chart(frame).encode(
-        y=alt.Y(
-            "measure:N",
-            title=None,
-            sort=alt.EncodingSortField("place", op="min"),
-            axis=alt.Axis(grid=False),
-        ),
+        y=theme.name_rows("measure"),
         tooltip=tooltip,
     )
     title = "distance from the neutral value (half-widths of the interval)"
     scale = alt.Scale(domain=[-_CLAMP, _CLAMP], nice=False)
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=title, scale=scale, axis=alt.Axis(grid=True)),
-        x2="high:Q",
+        x2=alt.X2("high:Q"),
         color=colour,
     )
     dots = base.mark_point(filled=True, size=65, opacity=1).encode(
         x=alt.X("at:Q", title=title), color=colour, shape=shape
     )
-    numbers = base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="numbers:N")
+    numbers = base.mark_text(align="left", dx=8).encode(
+        x=alt.value("width"), text=alt.Text("numbers:N")
+    )
     return theme.layered(theme.zero_line("x"), bars, dots, numbers).properties(
         width=400, height=alt.Step(20)
     )

@@ -10,7 +10,6 @@ Ito's palette; a shape, a dash or a word always says the same again.
 from __future__ import annotations
 
 import functools
-import io
 import math
 import os
 import textwrap
@@ -25,30 +24,77 @@ from altair import SCHEMA_VERSION, TopLevelMixin
 from altair.utils.schemapi import SchemaValidationError
 
 from mpc_lab.errors import MpcError, check_number, near_match
-from mpc_lab.html import PageJSON
+from mpc_lab.html import PageJSON, can_draw, need_drawer
+from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
-from mpc_lab.results.wording import check_title
-from mpc_lab.text import guarded, percent, quoted, with_interval
-from mpc_lab.vocabulary import DIRECTIONS, VERDICTS
+from mpc_lab.results.wording import check_title, outcome_word
+from mpc_lab.text import guard_count, percent, plain, quote, with_interval
+from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, VERDICTS
 from mpc_lab.writing import replacing, target_path
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 
-AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
-Kind = TypeVar("Kind", alt.Chart, alt.LayerChart, alt.FacetChart, alt.VConcatChart)
+AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+Kind = TypeVar(
+    "Kind", alt.Chart, alt.LayerChart, alt.FacetChart, alt.HConcatChart, alt.VConcatChart
+)
 
 GREY = "#7a7a7a"
+# Titles, names of rows and NDCG: the ink of the page where that is known, else a grey.
+INK = "#757575"
+# The threshold that is looked at, and nothing else.
+ACCENT = "#7d5fc7"
+# Where the page behind a chart is known, its colours have full contrast: by the theme, what each
+# colour of a drawing becomes. Pages of the report have the same in their style sheet.
+ON_LIGHT = {GREY: "#5c636d", INK: "#1c1e21", "#009e73": "#007a58"}
+ON_DARK = {
+    GREY: "#a9b0ba",
+    INK: "#e6e8eb",
+    ACCENT: "#b9a4f4",
+    "#b4500f": "#ee8c4d",
+    "#1f6bb8": "#6fb0f2",
+    "#009e73": "#3fc79a",
+}
+PAGES = {"light": "#ffffff", "dark": "#15171a"}
 UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
-SERIES = ("#2f7fd1", "#c8601a", "#009e73", "#c0699b", "#a08a00", "#7a7a7a")
+# Series that are not a verdict: neither orange nor blue.
+SERIES = (GREY, "#00808c", "#009e73", "#c0699b", "#a08a00", "#6b7d2a")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 WIDTH, HEIGHT = 540, 260
-GAP_TITLE = "gap (units of the outcome)"
+# Pixels of all words but titles.
+TYPE = 12.5
 EPSILON_TITLE = "ε, the largest distance in score of a pair (units of the score)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
-_TITLE_CHARACTER, _SUBTITLE_CHARACTER = 7.6, 6.1
+_AXIS_NAME = 36
+_TITLE_CHARACTER, _SUBTITLE_CHARACTER = 8.2, 6.7
+
+
+def outcome_title(audit: Audit) -> str:
+    """Return what the outcome is called on an axis; a long name loses its middle."""
+    return cut_outcome(outcome_word(settings(audit)))
+
+
+def cut_outcome(name: str) -> str:
+    """Return the name of an outcome short enough for an axis."""
+    shown, half = plain(name), _AXIS_NAME // 2
+    return shown if len(shown) <= _AXIS_NAME else f"{shown[: half - 1]}…{shown[-half:]}"
+
+
+def gap_title(audit: Audit, of: str = "gap") -> str:
+    """Return the title of an axis of gaps: what they are gaps in.
+
+    Parameters
+    ----------
+    audit : Audit
+    of : str
+        What is drawn, such as the standard error of the gap.
+    """
+    outcome = outcome_title(audit)
+    signed = terms_of(settings(audit)).contrast == SIGN
+    return f"{of} in the sign of {outcome}" if signed else f"{of} in {outcome}"
 
 
 def finish(chart: Kind, title: str, subtitle: Sequence[str], width: int = WIDTH) -> Kind:
@@ -94,6 +140,17 @@ def add_title(chart: Kind, about: str) -> Kind:
     return titled
 
 
+def drop_line(chart: AnyChart, width: int) -> AnyChart:
+    """Return a chart of :func:`finish` without its second line, which the page says itself."""
+    made: Any = chart.copy()
+    words = dict(made.usermeta["mpc"])
+    words["subtitle"] = words["subtitle"][1:]
+    made.title.subtitle = _broken(words["subtitle"], width / _SUBTITLE_CHARACTER)
+    made.usermeta = {"mpc": words}
+    dropped: AnyChart = made
+    return dropped
+
+
 def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
     # "ε = 0.01" stays in one line.
@@ -120,7 +177,13 @@ def _config() -> dict[str, Any]:
         "padding": 10,
         "view": alt.ViewConfig(stroke=None),
         "title": alt.TitleConfig(
-            color=GREY, subtitleColor=GREY, fontSize=14, fontWeight="bold", subtitleFontSize=11.5
+            color=INK,
+            subtitleColor=GREY,
+            fontSize=14.5,
+            fontWeight="bold",
+            subtitleFontSize=TYPE,
+            subtitlePadding=5,
+            subtitleLineHeight=17,
         ),
         "axis": alt.AxisConfig(
             **words,
@@ -128,16 +191,20 @@ def _config() -> dict[str, Any]:
             tickColor=GREY,
             gridColor=GREY,
             gridOpacity=0.18,
-            labelFontSize=11,
-            titleFontSize=11.5,
+            labelFontSize=TYPE,
+            titleFontSize=TYPE,
             titleFontWeight="normal",
             labelLimit=280,
         ),
         "legend": alt.LegendConfig(
-            **words, labelFontSize=11, titleFontSize=11.5, titleFontWeight="normal", labelLimit=200
+            **words,
+            labelFontSize=TYPE,
+            titleFontSize=TYPE,
+            titleFontWeight="normal",
+            labelLimit=200,
         ),
-        "header": alt.HeaderConfig(**words, labelFontSize=11.5, titleFontSize=11.5, labelLimit=200),
-        "text": alt.MarkConfig(color=GREY, fontSize=11),
+        "header": alt.HeaderConfig(**words, labelFontSize=TYPE, titleFontSize=TYPE, labelLimit=200),
+        "text": alt.MarkConfig(color=GREY, fontSize=TYPE),
         "rule": alt.MarkConfig(color=GREY),
     }
 
@@ -166,6 +233,13 @@ def reference_line(value: float, axis: str, dashed: bool = False) -> alt.Chart:
     )
     line: alt.Chart = mark.encode(**channel)
     return line
+
+
+def name_rows(field: str, **axis: Any) -> alt.Y:
+    """Return an axis with a row for each name, in the order of the column ``place``."""
+    order = alt.EncodingSortField("place", op="min")
+    look = {"grid": False, "labelColor": INK, **axis}
+    return alt.Y(f"{field}:N", title=None, sort=order, axis=alt.Axis(**look))
 
 
 def verdict_colour(**options: Any) -> alt.Color:
@@ -202,6 +276,31 @@ def threshold_axis(largest: float, smallest: float, room: float = 0.0) -> dict[s
     return {"scale": scale, "axis": axis}
 
 
+def threshold_ends(largest: float, smallest: float) -> list[float]:
+    """Return two ticks for a small panel of thresholds: powers of 10 near its ends."""
+    top = 10.0 ** math.floor(math.log10(largest))
+    bottom = 10.0 ** math.ceil(math.log10(smallest))
+    return sorted({float(f"{value:.3g}") for value in (bottom, top) if value <= largest})
+
+
+def gap_ticks(low: float, high: float, at_most: int) -> list[float]:
+    """Return round ticks of a scale that holds 0, with 0 among them.
+
+    Examples
+    --------
+    >>> gap_ticks(-0.1, 0.45, 4)
+    [0.0, 0.2, 0.4]
+    """
+    width = (high - low) / max(at_most, 1)
+    power = 10.0 ** math.floor(math.log10(width)) if width > 0 else 1.0
+    step = next(times * power for times in (1, 2, 5, 10) if times * power >= width * 0.999)
+    # 0 alone would not say how wide the scale is.
+    while step > max(high, -low):
+        step /= 2
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [float(f"{k * step:.6g}") for k in range(first, last + 1)]
+
+
 _COLUMNS = {
     "gap": "estimate",
     "low": "ci_low",
@@ -227,7 +326,7 @@ def curve_frame(audit: Audit, group: str, rule: str, mode: str) -> pd.DataFrame:
     columns = {shown: curve[own].values for shown, own in _COLUMNS.items()}
     frame = pd.DataFrame({"epsilon": curve["epsilon"].values, **columns})
     # A picture leaves the screen, and what its tooltips say goes with it.
-    frame["queries"] = [guarded(count) for count in curve["n_queries"].values.tolist()]
+    frame["queries"] = [guard_count(count) for count in curve["n_queries"].values.tolist()]
     for end in ("band_low", "band_high"):
         frame[end] = curve[end].values if end in curve else np.nan
     frame["interval"] = intervals(frame, "gap", "low", "high")
@@ -249,6 +348,20 @@ def threshold_range(frame: pd.DataFrame, headline: float) -> tuple[float, float]
     return (max(used), min(used)) if used else (1.0, 0.001)
 
 
+def is_clear_but_open(cell: Cell) -> bool:
+    """Whether an interval leaves out 0 and the verdict is inconclusive for another reason."""
+    return cell.verdict == INCONCLUSIVE and (cell.low > 0 or cell.high < 0)
+
+
+def explain_hollow(cells: Sequence[Cell]) -> list[str]:
+    """Return the line of a subtitle that says what a hollow mark is; none where there is none."""
+    reasons = {cell.reason for cell in cells if is_clear_but_open(cell)}
+    if not reasons:
+        return []
+    why = ", ".join(sorted(reasons))
+    return [f"Hollow mark: the interval leaves out 0, yet there is no direction ({why})"]
+
+
 def level_of(audit: Audit) -> str:
     """Return the level of an audit's intervals, as a percentage."""
     return percent(float(settings(audit).get("level", 0.95)))
@@ -256,7 +369,7 @@ def level_of(audit: Audit) -> str:
 
 def of_rule(rule: str, mode: str) -> str:
     """Return which pairs a chart shows, unless they are the usual ones."""
-    under = "" if rule == "baseline" else f", scores of rule {quoted(rule)}"
+    under = "" if rule == "baseline" else f", scores of rule {quote(rule)}"
     return f"{mode} pairs{under}"
 
 
@@ -368,8 +481,11 @@ def save(
             drawn = png(chart, scale, background or "white")
         elif kind == ".pdf":
             drawn = pdf(chart, background or "white")
+        elif kind == ".svg":
+            plain = svg_of(chart.to_dict())
+            drawn = (plain if background else adapting(plain)).encode()
         else:
-            drawn = (svg_of(chart.to_dict()) if kind == ".svg" else page(chart)).encode()
+            drawn = page(chart).encode()
     except (SchemaValidationError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise MpcError(f"The chart cannot be drawn: {reason}.") from error
@@ -381,16 +497,19 @@ def save(
 def png(chart: AnyChart, scale: float = 2.0, background: str = "white") -> bytes:
     """Return a chart drawn as a PNG."""
     # Half transparent areas lose their colour on a PNG without background.
-    drawn = io.BytesIO()
-    chart.properties(background=background).save(drawn, format="png", scale_factor=scale)
-    return drawn.getvalue()
+    vl_convert = need_drawer()
+    spec = chart.properties(background=background).to_dict()
+    if background == "white":
+        spec = recoloured(spec, ON_LIGHT)
+    return bytes(vl_convert.vegalite_to_png(spec, vl_version=_vega_lite(), scale=scale))
 
 
 def pdf(chart: AnyChart, background: str = "white") -> bytes:
     """Return a chart drawn as one page of PDF."""
-    import vl_convert
-
+    vl_convert = need_drawer()
     spec = chart.properties(background=background).to_dict()
+    if background == "white":
+        spec = recoloured(spec, ON_LIGHT)
     return bytes(vl_convert.vegalite_to_pdf(spec, vl_version=_vega_lite()))
 
 
@@ -409,9 +528,39 @@ def specification(chart: AnyChart) -> dict[str, Any]:
 
 def svg_of(spec: dict[str, Any]) -> str:
     """Return a specification drawn as SVG."""
-    import vl_convert
+    return str(need_drawer().vegalite_to_svg(spec, vl_version=_vega_lite()))
 
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=_vega_lite()))
+
+def recoloured(spec: dict[str, Any], colours: dict[str, str]) -> dict[str, Any]:
+    """Return a specification with other colours; data and titles stay as they are."""
+
+    def walk(part: Any) -> Any:
+        if isinstance(part, dict):
+            kept = ("datasets", "usermeta", "text", "subtitle")
+            return {
+                k: v if k in kept and not isinstance(v, dict) else walk(v) for k, v in part.items()
+            }
+        if isinstance(part, list):
+            return [walk(one) for one in part]
+        return colours.get(part, part) if isinstance(part, str) else part
+
+    data = spec.get("datasets", {})
+    return {**walk({k: v for k, v in spec.items() if k != "datasets"}), "datasets": data}
+
+
+def adapting(picture: str) -> str:
+    """Return an SVG whose colours follow the light or dark theme of whoever looks at it."""
+    light, dark = (_rules(colours) for colours in (ON_LIGHT, ON_DARK))
+    style = f"<style>{light}@media (prefers-color-scheme: dark){{{dark}}}</style>"
+    head, mark, rest = picture.partition(">")
+    return f"{head}{mark}{style}{rest}"
+
+
+def _rules(colours: dict[str, str]) -> str:
+    ways = ("fill", "stroke")
+    return "".join(
+        f'[{way}="{old}"]{{{way}:{new}}}' for old, new in colours.items() for way in ways
+    )
 
 
 def _vega_lite() -> str:
@@ -419,5 +568,6 @@ def _vega_lite() -> str:
 
 
 def page(chart: AnyChart) -> str:
-    """Return a page that draws a chart, with all scripts inside."""
-    return str(chart.to_html(inline=True, embed_options=_EMBED, json_kwds={"cls": PageJSON}))
+    """Return a page that draws a chart, with all scripts inside where they are here."""
+    how: dict[str, Any] = {"embed_options": _EMBED, "json_kwds": {"cls": PageJSON}}
+    return str(chart.to_html(inline=can_draw(), **how))

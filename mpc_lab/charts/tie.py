@@ -15,14 +15,14 @@ from mpc_lab.results.base import settings
 from mpc_lab.results.questions.limit import Tie
 from mpc_lab.results.questions.limit import tie as both_sides
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import entry, minus, quoted, with_interval
+from mpc_lab.text import entry, minus, quote, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, SYMMETRIC, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _WIDTH, _HEIGHT = 660, 250
-# The words stand to the right of the drawing, at these multiples of ε.
+# The words are to the right of the drawing, at these multiples of ε.
 _END, _MARK, _WORDS = 2.0, 1.1, 1.17
 _APART = 15
 _X_TITLE = "distance of the two scores (units of the score)"
@@ -63,7 +63,7 @@ def tie(
     mode = SYMMETRIC.name if SYMMETRIC.name in modes else modes[0]
     cell = find_cell(audit, group, scoring_rule, mode)
     if epsilon is None and math.isnan(cell.epsilon):
-        words = f"Group {quoted(group)} has no pairs with nearly equal scores"
+        words = f"Group {quote(group)} has no pairs with nearly equal scores"
         nothing = theme.layered(theme.zero_line()).properties(width=_WIDTH, height=_HEIGHT)
         return theme.finish(nothing, words, [], _WIDTH)
     found = both_sides(audit, group, scoring_rule, epsilon, bins)
@@ -83,7 +83,7 @@ def _direction(found: Tie, judged: str | None) -> str:
 def _words(
     audit: Audit, found: Tie, group: str, verdict: str, judged: str | None
 ) -> tuple[str, list[str]]:
-    word, who = outcome_word(settings(audit)), f"Group {quoted(group)}"
+    word, who = outcome_word(settings(audit)), f"Group {quote(group)}"
     lines = [
         f"Mean difference of {word} inside pairs, item of the group less the other; scores at most "
         f"ε = {found.epsilon:.3g} apart; {found.pairs[0]:,} pairs below, {found.pairs[1]:,} above; "
@@ -125,8 +125,11 @@ def _effect(found: Tie) -> str:
 
 def _of_place(found: Tie) -> str:
     """Return what the jump says, as half of a title."""
-    if not found.lines or not math.isfinite(found.place[0]):
+    if not found.lines:
         return f"too few different distances for an {_effect(found)}"
+    if not math.isfinite(found.place[0]):
+        # As where every outcome is the same: distances are not to blame.
+        return f"no interval can be given for the {_effect(found)}"
     if found.place[1] > 0 or found.place[2] < 0:
         where = "shown" if found.by_place else "ranked"
         return f"being {where} above an equal is worth {entry(found.place[0], 3)}"
@@ -168,7 +171,7 @@ def _layers(audit: Audit, found: Tie, verdict: str) -> alt.LayerChart:
     layers: list[Any] = [
         _stretch(reach, 0.0, 0.0, dash=[1, 0], opacity=0.7),
         _upright(low, high),
-        whiskers.encode(y=alt.Y("low:Q", **upright), y2="high:Q"),
+        whiskers.encode(y=alt.Y("low:Q", **upright), y2=alt.Y2("high:Q")),
         *_lines(found),
         dots.encode(y=alt.Y("difference:Q", **upright)),
         *_headings(reach, found),
@@ -215,7 +218,9 @@ def _stretch(
     mark = _one(distance=begin, end=end * reach, difference=at).mark_rule(
         color=theme.GREY, strokeDash=dash, opacity=opacity
     )
-    made: alt.Chart = mark.encode(x="distance:Q", x2="end:Q", y="difference:Q")
+    made: alt.Chart = mark.encode(
+        x=alt.X("distance:Q"), x2=alt.X2("end:Q"), y=alt.Y("difference:Q")
+    )
     return made
 
 
@@ -223,7 +228,9 @@ def _upright(low: float, high: float) -> alt.Chart:
     mark = _one(distance=0.0, difference=low, top=high).mark_rule(
         color=theme.GREY, strokeDash=[2, 3], opacity=0.7
     )
-    made: alt.Chart = mark.encode(x="distance:Q", y="difference:Q", y2="top:Q")
+    made: alt.Chart = mark.encode(
+        x=alt.X("distance:Q"), y=alt.Y("difference:Q"), y2=alt.Y2("top:Q")
+    )
     return made
 
 
@@ -235,7 +242,7 @@ def _lines(found: Tie) -> list[alt.Chart]:
             continue
         frame = pd.DataFrame({"distance": [0.0, sign * found.epsilon], "difference": [start, end]})
         line = alt.Chart(frame).mark_line(color=theme.GREY, strokeWidth=2.5, clip=True)
-        made.append(line.encode(x="distance:Q", y="difference:Q"))
+        made.append(line.encode(x=alt.X("distance:Q"), y=alt.Y("difference:Q")))
     return made
 
 
@@ -246,7 +253,7 @@ def _headings(reach: float, found: Tie) -> list[alt.Chart]:
     return [
         _one(distance=at * reach, label=text)
         .mark_text(color=theme.GREY, fontSize=11.5, fontWeight="bold", baseline="top")
-        .encode(x="distance:Q", y=alt.value(2), text="label:N")
+        .encode(x=alt.X("distance:Q"), y=alt.value(2), text=alt.Text("label:N"))
         for at, text in words.items()
     ]
 
@@ -263,25 +270,25 @@ def _meeting(found: Tie, reach: float, verdict: str) -> list[alt.Chart]:
     jump = _one(distance=_MARK * reach, difference=below, top=above)
     made.append(
         jump.mark_rule(color=theme.GREY, strokeWidth=5, opacity=0.45).encode(
-            x="distance:Q", y="difference:Q", y2="top:Q"
+            x=alt.X("distance:Q"), y=alt.Y("difference:Q"), y2=alt.Y2("top:Q")
         )
     )
     ends = pd.DataFrame({"distance": [0.0, 0.0], "difference": [below, above]})
     rings = alt.Chart(ends).mark_point(color=theme.GREY, filled=False, size=70, strokeWidth=2)
-    made.append(rings.encode(x="distance:Q", y="difference:Q"))
+    made.append(rings.encode(x=alt.X("distance:Q"), y=alt.Y("difference:Q")))
     middle = _one(distance=_MARK * reach, difference=gap, low=low, high=high,
                   interval_of_middle=with_interval(gap, low, high))  # fmt: skip
     tooltip = [alt.Tooltip("interval_of_middle:N", title="gap at a tie")]
     if math.isfinite(low):
         made.append(
             middle.mark_rule(color=known.colour, strokeWidth=2.5, clip=True).encode(
-                x="distance:Q", y="low:Q", y2="high:Q", tooltip=tooltip
+                x=alt.X("distance:Q"), y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), tooltip=tooltip
             )
         )
     made.append(
         middle.mark_point(
             color=known.colour, filled=True, size=120, opacity=1, shape=known.shape
-        ).encode(x="distance:Q", y="difference:Q", tooltip=tooltip)
+        ).encode(x=alt.X("distance:Q"), y=alt.Y("difference:Q"), tooltip=tooltip)
     )
     return made
 
@@ -312,7 +319,9 @@ def _labels(
             fontSize=12 if bold else 11.5,
             fontWeight="bold" if bold else "normal",
         )
-        made.append(mark.encode(x="distance:Q", y="difference:Q", text="label:N"))
+        made.append(
+            mark.encode(x=alt.X("distance:Q"), y=alt.Y("difference:Q"), text=alt.Text("label:N"))
+        )
     return made
 
 

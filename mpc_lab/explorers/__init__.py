@@ -10,6 +10,7 @@ seconds, when a chart is drawn.
 from mpc_lab.explorers.boost import BoostExplorer
 from mpc_lab.explorers.calibration import CalibrationExplorer
 from mpc_lab.explorers.checks import ChecksExplorer
+from mpc_lab.explorers.compare import CompareExplorer
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.groups import GroupsExplorer
@@ -20,7 +21,9 @@ from mpc_lab.explorers.problems import readable
 from mpc_lab.explorers.rivals import RivalsExplorer
 from mpc_lab.explorers.start_panel import start
 from mpc_lab.explorers.state import AuditState
+from mpc_lab.explorers.story import StoryExplorer
 from mpc_lab.explorers.tabs import AuditExplorer
+from mpc_lab.explorers.why import WhyExplorer
 
 __all__ = [
     "AuditExplorer",
@@ -28,6 +31,7 @@ __all__ = [
     "BoostExplorer",
     "CalibrationExplorer",
     "ChecksExplorer",
+    "CompareExplorer",
     "EpsilonExplorer",
     "Explorer",
     "GroupsExplorer",
@@ -35,6 +39,8 @@ __all__ = [
     "PairsExplorer",
     "PlaceExplorer",
     "RivalsExplorer",
+    "StoryExplorer",
+    "WhyExplorer",
     "readable",
     "start",
 ]

@@ -26,9 +26,9 @@ from mpc_lab.engines.memory import open_log
 from mpc_lab.errors import MpcError
 from mpc_lab.files import find_files
 from mpc_lab.results import load
+from mpc_lab.roles import NEEDED_ROLES
 from mpc_lab.run import audit
 from mpc_lab.text import plain
-from mpc_lab.vocabulary import NEEDED_ROLES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -91,9 +91,7 @@ def serve(
         0, once it was stopped by Ctrl-C or a signal to end.
     """
     if importlib.util.find_spec("voila") is None:
-        raise MpcError(
-            "The app needs Voila, which is not installed; install mpc_lab with its extra 'lab'."
-        )
+        raise MpcError('Voila must be installed for the app. Run pip install "mpc-lab[lab]".')
     chosen = _free_port(port)
     with _own_folder() as folder:
         print(f"Reading {plain(path)} …", flush=True)
@@ -138,7 +136,10 @@ def _prepare(
     """Audit a log once for all pages, so that what is wrong with it is said before any opens."""
     if path.suffix.lower() == ".nc":
         if columns:
-            raise MpcError(f"{str(path)!r} is a saved audit, which has no columns to name.")
+            raise MpcError(
+                "The names of columns must go with a log; got the saved audit "
+                f"{str(path)!r}. Leave them out."
+            )
         load(path)
         return {"audit": str(path.absolute()), "log": None, "columns": {}}
     given = {"audit": None, "log": str(path.absolute()), "columns": columns, "how": how}
@@ -152,14 +153,14 @@ def _prepare(
 
 def _free_port(port: int) -> int:
     if not 0 <= port <= 65535:
-        raise MpcError(f"A port is a number from 0 to 65535, not {port}.")
+        raise MpcError(f"port must be a number from 0 to 65535; got {port}.")
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((_HOST, port))
         except OSError as error:
             raise MpcError(
-                f"Port {port} cannot be used ({error.strerror}); give another, or 0 for any."
+                f"Port {port} cannot be used ({error.strerror}). Give another, or 0 for any."
             ) from error
         return int(tried.getsockname()[1])
 

@@ -18,12 +18,12 @@ from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import Note, NumberRow, button, slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.state import gap, level_of
+from mpc_lab.explorers.state import call_of, gap, level_of
 from mpc_lab.inference.clustered import query_clusters
 from mpc_lab.objective.boosts import Boosts
 from mpc_lab.results.base import need_rows
 from mpc_lab.results.questions.boosts import FairBoost, boost_curve, fair_boost, refuse_boost
-from mpc_lab.text import entry, number, percent, quoted
+from mpc_lab.text import entry, number, percent, quote
 from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BoostExplorer(Explorer):
     def _check_alpha(self, proposal: Any) -> float:
         value = float(proposal["value"])
         if not math.isfinite(value):
-            raise traitlets.TraitError(f"alpha must be a finite number, but {value!r} came.")
+            raise traitlets.TraitError(f"alpha must be a finite number; got {value!r}.")
         return value
 
     def prepare(self) -> None:
@@ -86,7 +86,7 @@ class BoostExplorer(Explorer):
         self.controls["alpha"].observe(self._moved, "value")
         self.controls["no_boost"] = button("No boost", "Go to α = 0")
         self.controls["no_boost"].on_click(lambda _: setattr(self, "alpha", 0.0))
-        self.controls["to_star"] = button("Go to α*", "Go to the boost at which the gap crosses 0")
+        self.controls["to_star"] = button("Go to α*", "Go to the boost at which the fit is 0")
         self.controls["to_star"].on_click(self._go_to_star)
         return self.controls["alpha"], self.controls["no_boost"], self.controls["to_star"]
 
@@ -129,6 +129,10 @@ class BoostExplorer(Explorer):
         star = boosted.fair.alpha
         self.controls["to_star"].disabled = math.isnan(star) or self.alpha == star
 
+    def call(self) -> str:
+        """Return the call of the curves."""
+        return call_of("mpc.charts.boost", self.group, epsilon=self.epsilon)
+
     @property
     def selection(self) -> xr.Dataset:
         """What was tried for this group and threshold, along ``alpha``."""
@@ -152,7 +156,7 @@ class BoostExplorer(Explorer):
         return self._prepared[place]
 
     def _sentence(self, now: xr.Dataset) -> str:
-        who, size = quoted(self.state.group), entry(self.alpha, "+.4g")
+        who, size = quote(self.state.group), entry(self.alpha, "+.4g")
         estimate, low, high = (_one(now, name) for name in ("estimate", "ci_low", "ci_high"))
         start = (
             f"Without a boost of group {who}"
@@ -231,8 +235,8 @@ def needs_two_queries(audit: Audit) -> None:
     if query_clusters(ranking)[1] < 2:
         one = "query" if ranking.n_queries < 2 else "unit"
         raise MpcError(
-            f"This log has one {one}, and the Boost tab needs at least two: it chooses a boost on "
-            "half of them and tries it on the rest."
+            "The Boost tab must have at least two queries or units, some to choose a boost on "
+            f"and the rest to try it on; got one {one}."
         )
 
 
@@ -273,7 +277,7 @@ class BoostedGroup:
 
     @cached_property
     def fair(self) -> FairBoost:
-        """The boost that closes the gap, chosen on half of the queries."""
+        """The boost at which the fitted difference is 0."""
         return fair_boost(self.audit, self.group, self.epsilon, self.ready)
 
     def at(self, alpha: float) -> xr.Dataset:

@@ -12,6 +12,7 @@ import xarray as xr
 from mpc_lab.explorers.controls import Note, checkbox, whole_slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.state import call_of
 from mpc_lab.results.schema import text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _WHAT = "Calibration"
 _MEANING = (
     "Calibration compares items at the same score over all queries; a matched pair compares two "
-    "items of one query. A group can be calibrated and undervalued all the same: look at it by "
+    "items of one query. A group can be calibrated and still be undervalued: look at it by "
     "segment of queries, where there are segments."
 )
 _ALL_ITEMS = "calibration compares all items, not pairs"
@@ -63,13 +64,19 @@ class CalibrationExplorer(Explorer):
     def _check_by_segment(self, proposal: Any) -> bool:
         if proposal["value"] and not self._segments():
             raise traitlets.TraitError(
-                "by_segment needs segments of queries, and this audit has none: give segment= to "
-                "the ranking."
+                "by_segment must have segments of queries; got an audit without them. Give "
+                "segment= to the ranking."
             )
         return bool(proposal["value"])
 
     def _segments(self) -> tuple[str, ...]:
         return () if self.audit.ranking is None else self.audit.ranking.segments
+
+    def call(self) -> str:
+        """Return the call of the chart."""
+        more = {"by_segment": True} if self.by_segment else {}
+        rule = {"scoring_rule": self.scoring_rule}
+        return call_of("mpc.charts.calibration", self.group, **rule, **more, bins=self.bins)
 
     @property
     def selection(self) -> xr.Dataset:

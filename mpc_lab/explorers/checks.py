@@ -18,6 +18,7 @@ from mpc_lab.errors import near_match
 from mpc_lab.explorers.controls import Note, ProgressRow, button, controls_row, dropdown
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.state import call_of
 from mpc_lab.results.questions.balance import balance
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _MOST_TEXTS = 30
 _CHOSEN_AT_FIRST = 8
 _PLACEBOS = (50, 200, 1000)
-Told = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,15 @@ class ChecksExplorer(Explorer):
                 raise traitlets.TraitError(f"There is no column {name!r} to compare.{hint}")
         return names
 
+    def call(self) -> str:
+        """Return the call of the chart of the check that is shown."""
+        kind = {"scoring_rule": self.scoring_rule, "pairing_mode": self.pairing_mode}
+        if self.check == "ladder":
+            return call_of("mpc.charts.ladder", **kind)
+        chart = {"balance": "love", "density": "distance_density"}.get(self.check, self.check)
+        at = {"epsilon": self.epsilon} if self.check in ("balance", "placebo") else {}
+        return call_of(f"mpc.charts.{chart}", self.group, **kind, **at)
+
     @property
     def selection(self) -> xr.Dataset | None:
         """The numbers of the check that is shown; None while a long one was not run."""
@@ -148,13 +158,13 @@ class ChecksExplorer(Explorer):
             return audit.power().sel({**cell, "group": self.group})
         return self._found.get(self._what())
 
-    def run(self, told: Told | None = None) -> xr.Dataset:
+    def run(self, report: Report | None = None) -> xr.Dataset:
         """Run the check that is shown, unless that was done already.
 
         Parameters
         ----------
-        told : callable, optional
-            Told (steps done, steps in all).
+        report : callable, optional
+            Called with (steps done, steps in all).
 
         Returns
         -------
@@ -168,7 +178,7 @@ class ChecksExplorer(Explorer):
         needs_rows(self.audit, f"{CHECKS[self.check].name}, as a check,")
         key = self._what()
         if key not in self._found:
-            self._found[key] = self._work(told or (lambda done, total: None))
+            self._found[key] = self._work(report or (lambda done, total: None))
         return self._found[key]
 
     def _what(self) -> tuple[Any, ...]:
@@ -180,7 +190,7 @@ class ChecksExplorer(Explorer):
     def _cell(self) -> tuple[str, str, str]:
         return self.group, self.scoring_rule, self.pairing_mode
 
-    def _work(self, told: Told) -> xr.Dataset:
+    def _work(self, report: Report) -> xr.Dataset:
         cell = self._cell()
         audit: Audit = self.audit
         if self.check == "density":
@@ -192,9 +202,9 @@ class ChecksExplorer(Explorer):
         def done() -> None:
             nonlocal count
             count += 1
-            told(count, total)
+            report(count, total)
 
-        told(0, total)
+        report(0, total)
         return balance(audit, (), *cell, self.epsilon, permutations=total, done=done)
 
     # What a person sees -------------------------------------------------------------------------
@@ -297,7 +307,7 @@ class ChecksExplorer(Explorer):
         return distance_density(audit, self.group, *cell, found=found)
 
     def _placebos_chosen(self, change: Any) -> None:
-        # While the list is filled anew, nothing was chosen.
+        # While the list is filled again, nothing was chosen.
         if change["new"] is not None and not self._filling:
             self.permutations = change["new"]
 

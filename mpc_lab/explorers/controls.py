@@ -37,12 +37,12 @@ class Note(widgets.HTML):  # type: ignore[misc]
     Parameters
     ----------
     text : str
-    kind : {"note", "sentence", "finding", "warning"}
-        A sentence changes with the controls; a finding stands above all.
+    kind : {"note", "sentence", "finding", "warning", "crumbs"}
+        A sentence changes with the controls; a finding is shown above everything else.
     """
 
     text = traitlets.Unicode()
-    kind = traitlets.Enum(("note", "sentence", "finding", "warning"), "note")
+    kind = traitlets.Enum(("note", "sentence", "finding", "warning", "crumbs"), "note")
 
     def __init__(self, text: str = "", kind: str = "note", **options: Any) -> None:
         super().__init__(**options)
@@ -121,16 +121,6 @@ class ProgressRow(widgets.HBox):  # type: ignore[misc]
 def dropdown(label: str, options: Sequence[Any], value: Any, **more: Any) -> widgets.Dropdown:
     """Return a labelled dropdown; `options` are values, or pairs of what is shown and value."""
     box = widgets.Dropdown(options=list(options), value=value, description=label, **more)
-    return _labelled(box)
-
-
-def step_slider(
-    label: str, steps: Sequence[tuple[str, float]], value: float, **more: Any
-) -> widgets.SelectionSlider:
-    """Return a labelled slider over given steps, which shows the step it is at."""
-    box = widgets.SelectionSlider(
-        options=list(steps), value=value, description=label, continuous_update=True, **more
-    )
     return _labelled(box)
 
 

@@ -14,10 +14,10 @@ from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import Note, NumberRow, button, controls_row
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
-from mpc_lab.explorers.state import POWER, gap, level_of, point_sentence
+from mpc_lab.explorers.state import POWER, call_of, gap, level_of, point_sentence
 from mpc_lab.inference.verdicts import mde
 from mpc_lab.results.base import is_rank_only
-from mpc_lab.text import NOTHING, entry, number, percent, quoted
+from mpc_lab.text import NOTHING, entry, number, percent, quote
 from mpc_lab.vocabulary import verdict_modes
 
 # Fades the numbers, and by the style sheet the chart that follows them.
@@ -50,13 +50,18 @@ class EpsilonExplorer(Explorer):
         ends = tuple(float(end) for end in proposal["value"])
         if len(ends) not in (0, 2) or not all(np.isfinite(ends)):
             raise traitlets.TraitError(
-                f"brush must be two finite thresholds, or empty, but {proposal['value']!r} came."
+                f"brush must be two finite thresholds, or empty; got {proposal['value']!r}."
             )
         return tuple(sorted(ends))
 
+    def prepare(self) -> None:
+        """Share the brush with the other tabs."""
+        self.brush = self.state.brush
+        traitlets.link((self.state, "brush"), (self, "brush"))
+
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
-        self.controls["chart"] = LiveChart()
+        self.controls["chart"] = LiveChart(link=self.state.link)
         self.controls["chart"].observe(self._picked, "picked")
         self.controls["tie"] = LiveChart()
         self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
@@ -68,8 +73,8 @@ class EpsilonExplorer(Explorer):
         self._drawn_for: tuple[str, ...] | None = None
         foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
         tie = ("tie", "tie_note") if self._shows_tie else ()
-        names = ("sentence", "numbers", *tie, "chart")
-        return [*(self.controls[name] for name in names), foot]
+        first = ("sentence", *tie, "numbers", "chart")
+        return [*(self.controls[name] for name in first), foot]
 
     @property
     def _shows_tie(self) -> bool:
@@ -90,12 +95,12 @@ class EpsilonExplorer(Explorer):
         self.controls["tie_note"].layout.display = "" if said else "none"
 
     def draw(self) -> None:
-        """Move the mark to ε; draw the curve anew when the cell is another."""
+        """Move the mark to ε; draw the curve again when the cell is another."""
         cell = (self.state.group, self.state.scoring_rule, self.state.pairing_mode)
         curve = None
         if cell != self._drawn_for:
             # On a long log the curve takes seconds; the page shows this while it is made.
-            self.controls["sentence"].text = f"Computing the curve of group {quoted(cell[0])} …"
+            self.controls["sentence"].text = f"Computing the curve of group {quote(cell[0])} …"
             self.controls["numbers"].add_class(_STALE)
             from mpc_lab.charts.epsilon_curve import epsilon_curve
 
@@ -117,6 +122,11 @@ class EpsilonExplorer(Explorer):
             self._drawn_for = cell
         self.controls["range_note"].text = self._range_words()
         self.controls["numbers"].remove_class(_STALE)
+
+    def call(self) -> str:
+        """Return the call of the curve."""
+        cell = {"scoring_rule": self.scoring_rule, "pairing_mode": self.pairing_mode}
+        return call_of("mpc.charts.epsilon_curve", self.group, **cell)
 
     @property
     def selection(self) -> xr.Dataset:
@@ -158,7 +168,10 @@ class EpsilonExplorer(Explorer):
 
     def _range_words(self) -> str:
         if not self.brush:
-            return "Drag across the curve to pick a range of thresholds; double-click to drop it."
+            return (
+                "Click a point of the curve to go to its ε. Drag across the curve to pick a range "
+                "of ε, to which the Pairs tab then keeps; double-click to drop it."
+            )
         held = self.selection
         low, high = self.brush
         where = f"Picked: ε from {low:.3g} to {high:.3g}"

@@ -6,7 +6,7 @@ Below it the controls that all tabs share, and the form of an audit that stays w
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,16 +21,16 @@ from mpc_lab.explorers.controls import (
     column,
     controls_row,
     dropdown,
-    step_slider,
 )
+from mpc_lab.explorers.page import Rail, TakeAlong
 from mpc_lab.explorers.state import SHARED, AuditState, CellTraits
-from mpc_lab.html import escape
+from mpc_lab.html import can_draw, escape
 from mpc_lab.results.base import settings
-from mpc_lab.results.summary import slices
 from mpc_lab.results.view import html_view
 from mpc_lab.results.wording import declared
 from mpc_lab.text import labels, listing
-from mpc_lab.vocabulary import NOT_ESTIMABLE
+from mpc_lab.text import name as shown_name
+from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.charts.theme import AnyChart
@@ -50,6 +50,10 @@ class Explorer(CellTraits):
     audit : Audit
     state : AuditState, optional
         Shared with other tabs; by default its own.
+    old : Audit, optional
+        Another audit to compare this one with, such as that of last week.
+    label : str, optional
+        The column of the log that says what an item is called, such as its title; for pairs.
     **start
         Any trait of the explorer.
 
@@ -70,6 +74,8 @@ class Explorer(CellTraits):
     title: ClassVar[str] = ""
     # Which of the shared controls do not apply, and why; shown beside them.
     unused: ClassVar[Mapping[str, str]] = {}
+    # Whether another audit beside this one is enough for the tab to be there.
+    takes_old: ClassVar[bool] = False
 
     @classmethod
     def is_for(cls, audit: Audit) -> bool:
@@ -80,7 +86,15 @@ class Explorer(CellTraits):
     error = traitlets.Unicode(read_only=True)
     drawn = traitlets.Int(0, read_only=True)
 
-    def __init__(self, audit: Audit, *, state: AuditState | None = None, **start: Any) -> None:
+    def __init__(
+        self,
+        audit: Audit,
+        *,
+        state: AuditState | None = None,
+        old: Audit | None = None,
+        label: Hashable = None,
+        **start: Any,
+    ) -> None:
         super().__init__()
         self.set_trait("audit", audit)
         names = [*SHARED, "visible", *self._own_traits()]
@@ -91,7 +105,9 @@ class Explorer(CellTraits):
                 )
         shared = {name: start.pop(name) for name in SHARED if name in start}
         self.alone = state is None
-        self.state = AuditState(audit, **shared) if state is None else state
+        self.state = AuditState(audit, old, label, **shared) if state is None else state
+        # What the audit answered to one tab, it answers to all.
+        self.__dict__["_known"] = self.state.__dict__.setdefault("_known", {})
         self._drawn_at: tuple[Any, ...] | None = None
         self._stale, self._made = True, False
         self.controls: dict[str, Any] = {}
@@ -110,7 +126,7 @@ class Explorer(CellTraits):
         """Set what the traits of a tab start from; the shared state is known by now."""
 
     def shared_controls(self) -> Sequence[widgets.Widget]:
-        """Return the controls of the shared traits, for a tab that stands alone."""
+        """Return the controls of the shared traits, for a tab shown on its own."""
         return (self._share(self.unused),)
 
     def _share(self, unused: Mapping[str, str]) -> widgets.Widget:
@@ -124,11 +140,15 @@ class Explorer(CellTraits):
         return ()
 
     def make_view(self) -> Sequence[widgets.Widget]:
-        """Return what stands below the controls; called once, before the first drawing."""
+        """Return what is shown below the controls; called once, before the first drawing."""
         return ()
 
     def draw(self) -> None:
         """Bring the view up to date with the state."""
+
+    def call(self) -> str:
+        """Return the expression that makes what is shown, of ``audit``; by default the audit."""
+        return "audit"
 
     @property
     def selection(self) -> Any:
@@ -140,12 +160,12 @@ class Explorer(CellTraits):
         """The widgets, made when first asked for."""
         self.controls["error"] = ErrorBox()
         self._content = column()
-        parts = [Beacon(), *self.shared_controls()] if self.alone else []
+        parts = [Beacon(), *self.shared_controls(), take_row(self.state)] if self.alone else []
         made = column(*parts, self.controls["error"], self._content)
         made.add_class("mpc-explorer")
         self.observe(self._shown, "visible")
         if self.visible:
-            self._guarded()
+            self._guard()
         return made
 
     def redraw(self) -> None:
@@ -153,9 +173,9 @@ class Explorer(CellTraits):
         is_first = "widget" not in self.__dict__
         _ = self.widget
         if not (is_first and self.visible):
-            self._guarded()
+            self._guard()
 
-    def _guarded(self) -> None:
+    def _guard(self) -> None:
         self._stale = False
         self._drawn_at = self._key()
         try:
@@ -167,6 +187,7 @@ class Explorer(CellTraits):
         else:
             self.set_trait("error", "")
             self.controls["error"].clear()
+            self.state.shown = self.call()
         self.set_trait("drawn", self.drawn + 1)
 
     def show_error(self, error: Exception) -> None:
@@ -227,8 +248,8 @@ def needs_rows(audit: Audit, what: str) -> None:
     """Refuse, in words for a panel, what an audit without rows cannot show."""
     if audit.ranking is None:
         raise MpcError(
-            f"{what} needs the rows of the log, and this audit holds aggregates only: load it "
-            'with mpc.load("a.nc", ranking=ranking) and explore it again.'
+            f"{what} must have the rows of the log; got an audit that holds aggregates only. Load "
+            'it with mpc.load("a.nc", ranking=ranking) and explore it again.'
         )
 
 
@@ -240,7 +261,7 @@ _NAMES = {
     "pairing_mode": "Pairs",
     "epsilon": "Threshold ε",
 }
-_PLURAL = {"group": "group", "scoring_rule": "scoring rule", "pairing_mode": "kind of pairs"}
+_CHOICES = ("group", "scoring_rule", "pairing_mode")
 
 
 class SharedControls:
@@ -258,13 +279,17 @@ class SharedControls:
         self.note, self.standing = Note(), Note(self._standing())
         self._taking = False
         self.boxes: dict[str, Any] = {}
-        for name in ("group", "scoring_rule", "pairing_mode"):
+        for name in _CHOICES:
             known = getattr(state, f"{name}s")
             options = list(zip(labels(known), known, strict=True))
             self.boxes[name] = dropdown(_NAMES[name], options, getattr(state, name))
             self.boxes[name].observe(self._chosen(name), "value")
-        self.boxes["epsilon"] = step_slider(_NAMES["epsilon"], self._steps(), state.epsilon)
+        self.boxes["epsilon"] = Rail(
+            description=_NAMES["epsilon"], link=state.link, home_words="ε of the headline"
+        )
+        self._set_rail()
         self.boxes["epsilon"].observe(self._chosen("epsilon"), "value")
+        state.observe(self.say_pairs, "shown")
         self.widget: widgets.Widget = controls_row(*self.boxes.values(), self.standing, self.note)
         self.apply(unused or {})
         state.observe(self._settled, "revision")
@@ -273,11 +298,12 @@ class SharedControls:
         """Disable what does not apply, and say why."""
         reasons: dict[str, list[str]] = {}
         for name, box in self.boxes.items():
-            single = name in _PLURAL and len(getattr(self.state, f"{name}s")) == 1
-            box.disabled = name in unused or single
-            if box.disabled:
-                why = unused.get(name) or f"the audit has one {_PLURAL[name]}"
-                reasons.setdefault(why, []).append(_NAMES[name])
+            single = name in _CHOICES and len(getattr(self.state, f"{name}s")) == 1
+            box.disabled = name in unused
+            # A choice of one is no choice.
+            box.layout.display = "none" if single else ""
+            if box.disabled and not single:
+                reasons.setdefault(unused[name], []).append(_NAMES[name])
         said = "; ".join(f"{listing(names)}: {why}" for why, names in reasons.items())
         self.note.text = f"{said}." if said else ""
 
@@ -290,10 +316,20 @@ class SharedControls:
             return ""
         return "Exploratory: not what was declared before the run."
 
-    def _steps(self) -> list[tuple[str, float]]:
-        own = self.state.own_epsilon
-        steps = sorted({*self.state.epsilons, self.state.epsilon})
-        return [(f"{value:.3g}{' (headline)' if value == own else ''}", value) for value in steps]
+    def _set_rail(self) -> None:
+        state = self.state
+        steps = sorted({*state.epsilons, state.epsilon})
+        home = state.own_epsilon if state.own_epsilon in steps else None
+        texts = [state.step_words(step) for step in steps]
+        self.boxes["epsilon"].show(steps, texts, state.epsilon, home)
+
+    def say_pairs(self, _change: Any = None) -> None:
+        """Let the rail speak the pairs of its steps, once the curve is made."""
+        self._taking = True
+        try:
+            self._set_rail()
+        finally:
+            self._taking = False
 
     def _chosen(self, name: str) -> Any:
         def choose(change: Any) -> None:
@@ -306,15 +342,37 @@ class SharedControls:
         # New options choose the first of them for a moment; the state is not to hear of it.
         self._taking = True
         try:
-            for name in _PLURAL:
+            for name in _CHOICES:
                 self.boxes[name].value = getattr(self.state, name)
-            slider, steps = self.boxes["epsilon"], self._steps()
-            if list(slider.options) != steps:
-                slider.options = steps
-            slider.value = self.state.epsilon
+            self._set_rail()
             self.standing.text = self._standing()
         finally:
             self._taking = False
+
+
+# ---- what is selected, and what can be taken along
+
+
+def take_row(state: AuditState) -> widgets.Widget:
+    """Return a row with what is selected, and the buttons for its code and its picture."""
+    crumbs, take = Note(kind="crumbs"), TakeAlong()
+
+    def show(_change: Any = None) -> None:
+        cell, own = state.cell, state.epsilon == state.own_epsilon
+        at = f"ε {state.epsilon:.3g}{' (headline)' if own else ', a look beside the headline'}"
+        who = f"{VERDICTS[cell.verdict].mark} {shown_name(cell.group)}"
+        path = [who, f"{state.pairing_mode} pairs", f"scores of rule {state.scoring_rule}", at]
+        if state.scoring_rule == "baseline":
+            del path[2]
+        crumbs.text = " › ".join(path)
+        take.code = f"import mpc_lab as mpc\n\n{state.shown}"
+        take.name = "mpc_lab"
+
+    state.observe(show, ("revision", "shown"))
+    show()
+    row = controls_row(crumbs, take)
+    row.add_class("mpc-take-row")
+    return row
 
 
 # ---- what stays where no kernel is
@@ -322,7 +380,6 @@ class SharedControls:
 # The drawings are images with their SVG inside. A notebook that is not trusted shows them, for
 # there an SVG of the page itself is taken out; no name in one drawing can meet a name in the other;
 # and nothing in them can run.
-_GROUPS_DRAWN = 60
 
 
 def words_html(audit: Audit) -> str:
@@ -331,23 +388,13 @@ def words_html(audit: Audit) -> str:
 
 
 def pictures_html(audit: Audit) -> str:
-    """Return the part of the static form that has to be drawn."""
+    """Return the part of the static form that has to be drawn; empty where nothing is here to."""
+    if not can_draw():
+        return _static("")
     # Altair takes seconds to load, and the words need not wait for it.
-    from mpc_lab.charts.epsilon_curve import epsilon_curve
-    from mpc_lab.charts.forest import forest
+    from mpc_lab.charts.overview import overview
 
-    drawn = [_image(forest(audit, limit=_GROUPS_DRAWN))]
-    group = strongest(audit)
-    if group is not None:
-        first = slices(audit)[0]
-        drawn.append(_image(epsilon_curve(audit, group, first.rule, first.mode)))
-    return _static("".join(drawn))
-
-
-def strongest(audit: Audit) -> str | None:
-    """Return the group that the reading names first, None where nothing could be estimated."""
-    estimable = (cell for cell in slices(audit)[0].cells if cell.verdict != NOT_ESTIMABLE)
-    return next((cell.group for cell in estimable), None)
+    return _static(_image(overview(audit)))
 
 
 def _static(inside: str) -> str:

@@ -3,6 +3,11 @@
 const WAIT_FOR_LIBRARY = 20000;
 const PICK_AFTER = 60;
 const NARROWEST = 200;
+const WIDEST = 900;
+const WIDEST_BESIDE = 1500;
+// Behind a picture that is saved, so that the ink of its page can be read on it.
+const LIGHT_PAPER = "#ffffff";
+const DARK_PAPER = "#15171a";
 
 function library() {
   const shared = (globalThis.__mpcLabVega ??= {});
@@ -38,17 +43,37 @@ function selectionsOf(spec) {
   return [...new Set(found)];
 }
 
-// Every panel narrower by the same number of pixels.
+// Every panel narrower by the same number of pixels, or wider where there is room; panels beside
+// each other share it. Words right of a panel keep their distance from it.
 function narrowed(spec, by) {
-  const walk = (part) => {
+  const walk = (part, less, least) => {
     if (!part || typeof part !== "object") return;
-    if (typeof part.width === "number") part.width = Math.max(part.width - by, NARROWEST);
-    for (const key of ["layer", "vconcat"]) (part[key] ?? []).forEach(walk);
-    walk(part.spec);
+    if (typeof part.width === "number") {
+      const width = Math.max(part.width - less, Math.min(part.width, least));
+      beside(part, part.width, width - part.width);
+      part.width = width;
+    }
+    for (const key of ["layer", "vconcat"]) {
+      (part[key] ?? []).forEach((inner) => walk(inner, less, least));
+    }
+    const panels = part.hconcat ?? [];
+    for (const inner of panels) walk(inner, less / panels.length, least / panels.length);
+    const columns = part.facet ? (part.columns ?? 1) : 1;
+    walk(part.spec, less / columns, least / columns);
+  };
+  const beside = (part, edge, moved) => {
+    const at = part.encoding?.x?.value;
+    if (typeof at === "number" && at > edge) part.encoding.x.value = at + moved;
+    (part.layer ?? []).forEach((inner) => beside(inner, edge, moved));
   };
   const made = structuredClone(spec);
-  walk(made);
+  walk(made, by, NARROWEST);
   return made;
+}
+
+// How much wider than it was made a drawing may become.
+function mostRoom(spec, width) {
+  return Math.max((spec.hconcat ? WIDEST_BESIDE : WIDEST) - width, 0);
 }
 
 function chosen(value) {
@@ -65,7 +90,8 @@ async function render({ model, el }) {
   const drawing = block(el, "mpc-drawing");
   let view = null;
   let finalize = null;
-  let shown = { spec: "", data: {}, by: 0 };
+  let shown = { spec: "", data: {}, by: 0, base: 0 };
+  let moving = false;
   let waiting = Promise.resolve();
   let closed = false;
 
@@ -74,7 +100,8 @@ async function render({ model, el }) {
     title.dir = "auto";
     title.hidden = !model.get("titled");
     subtitle.replaceChildren();
-    for (const line of model.get("subtitle")) {
+    const isNarrow = form() !== model.get("spec");
+    for (const line of model.get(isNarrow ? "narrow_subtitle" : "subtitle")) {
       const text = block(subtitle, "");
       text.textContent = line;
       text.dir = "auto";
@@ -91,6 +118,11 @@ async function render({ model, el }) {
 
   function listen(spec) {
     for (const name of selectionsOf(spec)) {
+      if (name === "pointed") {
+        // In panels the signal is theirs; the data of the selection are the drawing's.
+        view.addDataListener("pointed_store", (_, rows) => drag(rows?.[0]?.values?.[0]));
+        continue;
+      }
       let timer = 0;
       view.addSignalListener(name, (_, value) => {
         clearTimeout(timer);
@@ -103,22 +135,70 @@ async function render({ model, el }) {
     }
   }
 
-  function setParams() {
-    for (const [name, value] of Object.entries(model.get("_params"))) {
-      try {
-        view.signal(name, value);
-      } catch {
-        // A parameter of a chart that was shown before, or will be shown next.
-        continue;
-      }
+  function setParam(name, value) {
+    try {
+      view.signal(name, value);
+    } catch {
+      // A parameter of a chart that was shown before, or will be shown next.
     }
+  }
+
+  function setParams() {
+    for (const [name, value] of Object.entries(model.get("params"))) setParam(name, value);
+  }
+
+  // What a rail or another chart of the same explorer says, before the kernel hears of it.
+  function follow({ detail }) {
+    if (detail.from === el || !view || !el.offsetParent) return;
+    setParam(detail.name, detail.home && model.get("rests") ? -1 : detail.value);
+    if (moving) return;
+    moving = true;
+    requestAnimationFrame(async () => {
+      moving = false;
+      if (closed || !view) return;
+      await view.runAsync();
+      el.dataset.moved = String(Number(el.dataset.moved ?? 0) + 1);
+    });
+  }
+
+  // A drag along a curve: the step that it is at goes to the rail, which tells the kernel.
+  function drag(at) {
+    if (typeof at !== "number" || !model.get("link")) return;
+    const detail = { name: "at", value: at, home: false, from: el };
+    setParam("at", at);
+    document.dispatchEvent(new CustomEvent(channel, { detail }));
+  }
+
+  // Of the two forms of a chart, the one for the room that there is.
+  function form() {
+    const narrow = model.get("narrow");
+    return narrow && el.clientWidth < model.get("narrow_below") ? narrow : model.get("spec");
+  }
+
+  // Colours with full contrast on the page behind: its own ink where Lab has one.
+  function isDark() {
+    const theme = document.body.dataset.jpThemeLight;
+    if (theme !== undefined) return theme === "false";
+    return globalThis.matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  function recoloured(spec) {
+    const colours = model.get("colours")[isDark() ? "dark" : "light"] ?? {};
+    const walk = (part) => {
+      if (Array.isArray(part)) return part.map(walk);
+      if (part && typeof part === "object") {
+        return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, walk(value)]));
+      }
+      return colours[part] ?? part;
+    };
+    return walk(spec);
   }
 
   async function embed(by) {
     const make = await library();
-    const text = model.get("_spec");
-    const data = model.get("_data");
-    const spec = narrowed(JSON.parse(text), by);
+    const text = form();
+    const data = model.get("data");
+    const spec = recoloured(narrowed(JSON.parse(text), by));
     const rows = Object.entries(data).map(([name, json]) => [name, JSON.parse(json)]);
     spec.datasets = Object.fromEntries(rows);
     const place = document.createElement("div");
@@ -131,7 +211,10 @@ async function render({ model, el }) {
     place.style.visibility = "";
     view = made.view;
     finalize = made.finalize;
-    shown = { spec: text, data, by };
+    el.mpcView = view;
+    el.dataset.paper = isDark() ? DARK_PAPER : LIGHT_PAPER;
+    shown = { spec: text, data, by, dark: isDark() };
+    words();
     listen(spec);
     setParams();
     await view.runAsync();
@@ -141,13 +224,16 @@ async function render({ model, el }) {
     const room = el.clientWidth - 4;
     const svg = drawing.querySelector("svg");
     if (room < NARROWEST || !svg) return;
-    const over = Math.ceil(svg.getBoundingClientRect().width - room);
-    if (over > 0) await embed(shown.by + over);
-    else if (shown.by && over < -12) await embed(Math.max(0, shown.by + over));
+    if (form() !== shown.spec) await embed(0);
+    const width = drawing.querySelector("svg").getBoundingClientRect().width;
+    const over = Math.ceil(width - room);
+    const least = -mostRoom(JSON.parse(shown.spec), width + shown.by);
+    const wanted = Math.max(shown.by + over, least);
+    if (over > 0 || wanted < shown.by - 12) await embed(wanted);
   }
 
   async function update() {
-    const data = model.get("_data");
+    const data = model.get("data");
     for (const [name, json] of Object.entries(data)) {
       if (json !== shown.data[name]) view.data(name, JSON.parse(json));
     }
@@ -157,12 +243,12 @@ async function render({ model, el }) {
   }
 
   async function refresh() {
-    if (closed || !model.get("_spec")) return;
+    if (closed || !model.get("spec")) return;
     try {
       words();
-      if (view && shown.spec === model.get("_spec")) await update();
+      if (view && shown.spec === form()) await update();
       else {
-        await embed(shown.by);
+        await embed(shown.spec ? shown.by : 0);
         await fit();
       }
       el.dataset.drawn = String(Number(el.dataset.drawn ?? 0) + 1);
@@ -173,7 +259,7 @@ async function render({ model, el }) {
     }
   }
 
-  // One after the other; several changes that came meanwhile are drawn as one.
+  // One after the other; several changes made meanwhile are drawn as one.
   let asked = false;
   function ask() {
     if (asked) return;
@@ -184,8 +270,10 @@ async function render({ model, el }) {
     });
   }
 
-  const changes = "change:_spec change:_data change:_params change:title change:subtitle";
+  const changes = "change:spec change:data change:params change:title change:subtitle";
+  const channel = `mpc-lab:${model.get("link")}`;
   model.on(changes, ask);
+  document.addEventListener(channel, follow);
   let lastWidth = 0;
   const observer = new ResizeObserver(() => {
     const width = el.clientWidth;
@@ -194,12 +282,19 @@ async function render({ model, el }) {
     waiting = waiting.then(() => (closed || !view ? undefined : fit()));
   });
   observer.observe(el);
+  // Another theme of the page is another ink.
+  const themes = new MutationObserver(() => {
+    if (view && shown.dark !== isDark()) waiting = waiting.then(() => embed(shown.by));
+  });
+  themes.observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
   ask();
   await waiting;
   return () => {
     closed = true;
     model.off(changes, ask);
     observer.disconnect();
+    themes.disconnect();
+    document.removeEventListener(channel, follow);
     finalize?.();
   };
 }

@@ -11,25 +11,41 @@ import anywidget
 import pandas as pd
 import traitlets
 
-from mpc_lab.html import chart_library
+from mpc_lab.html import can_draw, chart_library
 
 if TYPE_CHECKING:
     from mpc_lab.charts.theme import AnyChart
+
+
+# Two drawings beside each other need so many pixels.
+_NARROW_BELOW = 1000
 
 
 class LiveChart(anywidget.AnyWidget):
     """A chart of `mpc_lab.charts` on the page.
 
     ``show`` draws a chart. If it differs from the one on the page in its numbers alone, only the
-    changed datasets are drawn anew; the view, its brush and its listeners stay.
+    changed datasets are drawn again; the view, its brush and its listeners stay.
 
     Attributes
     ----------
     titled : bool
-        Whether the title stands above the drawing; it always names the chart for a screen reader.
+        Whether the title is shown above the drawing; it always names the chart for a screen reader.
     picked : dict
         The last value of each selection parameter of the chart, by its name: a dict from field to
         the list of chosen values, or to the two ends of a brush. Empty where nothing is chosen.
+    spec : str
+        JSON of the drawing. Two equal texts need no new drawing.
+    data : dict of str
+        Dataset name to JSON of its rows.
+    params : dict
+        Values of the chart's parameters, by name.
+    link : str
+        Charts and rails with the same one follow each other in the page.
+    rests : bool
+        Whether the chart looks at no threshold while a rail is at home.
+    narrow, narrow_subtitle, narrow_below : str, list of str, int
+        The drawing for columns of fewer pixels with its words, if there is one.
 
     Examples
     --------
@@ -48,41 +64,55 @@ class LiveChart(anywidget.AnyWidget):
     titled = traitlets.Bool(True).tag(sync=True)
     subtitle = traitlets.List(traitlets.Unicode()).tag(sync=True)
     picked = traitlets.Dict().tag(sync=True)
-    # JSON texts: two texts are equal when there is nothing to draw anew.
-    _spec = traitlets.Unicode().tag(sync=True)
-    _data = traitlets.Dict().tag(sync=True)
-    _params = traitlets.Dict().tag(sync=True)
+    spec = traitlets.Unicode().tag(sync=True)
+    data = traitlets.Dict().tag(sync=True)
+    params = traitlets.Dict().tag(sync=True)
+    link = traitlets.Unicode().tag(sync=True)
+    rests = traitlets.Bool(False).tag(sync=True)
+    narrow = traitlets.Unicode().tag(sync=True)
+    narrow_subtitle = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    narrow_below = traitlets.Int(_NARROW_BELOW).tag(sync=True)
+    colours = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **options: Any) -> None:
         send_library()
         super().__init__(**options)
 
-    def show(self, chart: AnyChart) -> None:
+    def show(self, chart: AnyChart, narrow: AnyChart | None = None) -> None:
         """Draw a chart, or bring the one on the page up to date with it.
 
         Parameters
         ----------
         chart : altair chart
+        narrow : altair chart, optional
+            The same from the same data, for narrow columns.
         """
+        # With Altair, which takes seconds to load.
+        from mpc_lab.charts.theme import ON_DARK, ON_LIGHT
+
         made = structure(chart)
         with self.hold_sync():
+            self.colours = {"light": ON_LIGHT, "dark": ON_DARK}
             self.title, self.subtitle = made.title, made.subtitle
-            if made.spec != self._spec:
-                self._spec, self.picked = made.spec, {}
-            self._data = {**self._named(made.spec), **made.data}
+            other = None if narrow is None else structure(narrow)
+            self.narrow = "" if other is None else other.spec
+            self.narrow_subtitle = [] if other is None else other.subtitle
+            if made.spec != self.spec:
+                self.spec, self.picked = made.spec, {}
+            self.data = {**self._named(made.spec), **made.data}
 
     def put(self, **datasets: pd.DataFrame | list[dict[str, Any]]) -> None:
         """Give rows to datasets that the chart only names (``alt.NamedData``)."""
         rows = {name: _text(_rows(given)) for name, given in datasets.items()}
-        self._data = {**self._data, **rows}
+        self.data = {**self.data, **rows}
 
     def set(self, **params: Any) -> None:
         """Set parameters (``alt.param``) of the chart by their names."""
-        self._params = {**self._params, **params}
+        self.params = {**self.params, **params}
 
     def _named(self, spec: str) -> dict[str, str]:
         # Rows that were put stay for as long as the chart still names them.
-        return {name: rows for name, rows in self._data.items() if f'"{name}"' in spec}
+        return {name: rows for name, rows in self.data.items() if f'"{name}"' in spec}
 
 
 class Structure:
@@ -130,7 +160,10 @@ def _counted(part: Any, datasets: dict[str, Any], names: dict[str, str]) -> Any:
         if key == "name" and isinstance(value, str) and _is_counted(value, datasets):
             made[key] = _count(value, datasets, names)
         elif key == "views":
-            made[key] = [_count(view, datasets, names) for view in value]
+            made[key] = [
+                _count(view, datasets, names) if _is_counted(view, datasets) else view
+                for view in value
+            ]
         else:
             made[key] = _counted(value, datasets, names)
     return made
@@ -176,13 +209,20 @@ def _plain(value: Any) -> Any:
 
 # ---- the chart library, sent to a page once a kernel
 
-# The library announces itself to every chart of the page, those that came before it too.
+# The library announces itself to every chart of the page, those made before it too.
 _ANNOUNCE = """
 globalThis.__mpcLabVega ??= {};
 globalThis.__mpcLabVega.embed ??= vegaEmbed;
 globalThis.__mpcLabVega.arrived?.();
 export default { render() {} };
 """
+
+
+# What is imported where the library is not here, from the place that Altair takes it from.
+_FETCH = (
+    'import vegaEmbed from "https://esm.sh/vega-embed@{embed}?deps=vega@{vega}&'
+    'deps=vega-lite@{vega_lite}";\n'
+)
 
 
 class _Library(anywidget.AnyWidget):
@@ -199,5 +239,12 @@ _sent: list[_Library] = []
 def send_library() -> anywidget.AnyWidget:
     """Send the chart library to the page, unless it is there."""
     if not _sent or _sent[0].comm is None:
-        _sent[:] = [_Library(chart_library(_ANNOUNCE))]
+        _sent[:] = [_Library(chart_library(_ANNOUNCE) if can_draw() else _fetching())]
     return _sent[0]
+
+
+def _fetching() -> str:
+    import altair as alt
+
+    embed, vega, vega_lite = alt.VEGAEMBED_VERSION, alt.VEGA_VERSION, alt.VEGALITE_VERSION
+    return _FETCH.format(embed=embed, vega=vega, vega_lite=vega_lite) + _ANNOUNCE

@@ -1,9 +1,9 @@
-"""The actual pairs of a cell in a table; a chosen one is shown in its ranked list."""
+"""The actual pairs of a cell: one as a duel in its ranked list, all as a strip and a table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import traitlets
 
+from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import (
     Note,
     button,
+    column,
     controls_row,
     plain_frame,
     plain_table,
@@ -23,11 +25,17 @@ from mpc_lab.explorers.controls import (
     table,
     text_field,
 )
+from mpc_lab.explorers.duel import duel_html, strip_html
 from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.page import ActiveHtml
+from mpc_lab.explorers.state import call_of
 from mpc_lab.pairing.pairs import count_side, pair_rows, ranks, reach_of
+from mpc_lab.results.base import settings
+from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
 from mpc_lab.results.questions.pairs import open_cell
-from mpc_lab.text import plural, quoted
-from mpc_lab.vocabulary import MODES, Ints
+from mpc_lab.results.wording import outcome_word
+from mpc_lab.text import plural, quote
+from mpc_lab.vocabulary import MODES, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -47,7 +55,7 @@ _HEADERS = {
     "position": "place",
     "other_position": "other place",
 }
-# Given anew with every change: a table forgets what it was made with.
+# Given again with every change: a table forgets what it was made with.
 _OPTIONS: dict[str, Any] = {
     "allow_html": False,
     "classes": "display compact",
@@ -115,15 +123,18 @@ class PairsExplorer(Explorer):
         self._numbers = np.empty(0, dtype=np.int64)
         self._found = 0
         self._following = False
+        self._heaviest: dict[tuple[str, ...], str] = {}
         self.observe(self._show_list, "pair")
+        self.state.observe(self._follow_brush, "brush")
+        self._follow_brush()
 
     @traitlets.validate("pair")
     def _check_pair(self, proposal: Any) -> int:
         value = int(proposal["value"])
         if value != -1 and not 0 <= value < len(self.shown):
             raise traitlets.TraitError(
-                f"pair must be a row of the {len(self.shown):,} shown, or -1 for none, "
-                f"but {value} came."
+                f"pair must be one of the {len(self.shown):,} rows shown, or -1 for no row; got "
+                f"{value}."
             )
         return value
 
@@ -132,7 +143,7 @@ class PairsExplorer(Explorer):
         """All pairs of the cell up to the threshold."""
         needs_rows(self.audit, "The table of pairs")
         if self._book is None or self._listed != self._cell():
-            self._book = PairBook(self.audit, *self._cell())
+            self._book = PairBook(self.audit, *self._cell(), label=self.state.label)
             self._listed = self._cell()
         return self._book
 
@@ -148,6 +159,10 @@ class PairsExplorer(Explorer):
         self._filter()
         return self._found
 
+    def call(self) -> str:
+        """Return the call that lists the pairs."""
+        return call_of("audit.pairs", *self._cell())
+
     @property
     def selection(self) -> pd.DataFrame:
         """The chosen pair as a frame of one row, as `Audit.pairs` gives it; empty for none."""
@@ -160,6 +175,13 @@ class PairsExplorer(Explorer):
         if self.pair < 0:
             return None
         return self.book.ranked_list(int(self._numbers[self.pair]))
+
+    def _follow_brush(self, _change: Any = None) -> None:
+        """Keep to the range of thresholds that was picked on the curve."""
+        if self.state.brush:
+            self.distance_low, self.distance_high = self.state.brush
+        else:
+            self.distance_low, self.distance_high = 0.0, math.inf
 
     def _cell(self) -> tuple[str, str, str, float]:
         return self.group, self.scoring_rule, self.pairing_mode, self.epsilon
@@ -191,15 +213,17 @@ class PairsExplorer(Explorer):
 
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the table and the place of the ranked list."""
-        self.controls["count"] = Note()
+        self.controls["count"], self.controls["heaviest"] = Note(), Note()
         self.controls["table"] = table(_for_table(self.shown), **_OPTIONS)
         self.controls["table"].observe(self._row_chosen, "selected_rows")
+        self.controls["strip"] = widgets.HTML()
+        self.controls["duel"] = ActiveHtml(
+            self._pressed, by_keys=True, spoken="Pair; the arrow keys walk through the pairs"
+        )
         self.controls["previous"] = button(
-            "Previous pair", "Choose the pair above in order of score distance"
+            "← Previous", "Choose the pair above in order of score distance"
         )
-        self.controls["next"] = button(
-            "Next pair", "Choose the pair below in order of score distance"
-        )
+        self.controls["next"] = button("Next →", "Choose the pair below in order of score distance")
         self.controls["previous"].on_click(lambda _: self._step(-1))
         self.controls["next"].on_click(lambda _: self._step(1))
         self.controls["ranked_list"] = widgets.HTML()
@@ -207,15 +231,34 @@ class PairsExplorer(Explorer):
         steps = controls_row(
             self.controls["previous"], self.controls["next"], self.controls["hint"]
         )
-        return [self.controls["count"], self.controls["table"], steps, self.controls["ranked_list"]]
+        left = column(self.controls["strip"], self.controls["duel"], steps)
+        sides = widgets.Box([left, self.controls["ranked_list"]])
+        sides.add_class("mpc-sides")
+        return [sides, *(self.controls[name] for name in ("count", "table", "heaviest"))]
 
     def draw(self) -> None:
         """Fill the table with the pairs that pass the filters."""
         self._set_range()
         shown = self.shown
         self.controls["count"].text = count_words(self.found, len(shown), self.book)
+        self.controls["heaviest"].text = self._name_heaviest()
         self.controls["table"].update(_for_table(shown), selected_rows=self._chosen(), **_OPTIONS)
         self._show_list()
+
+    def _pressed(self, name: str) -> None:
+        self._step({"previous": -1, "next": 1}.get(name, 0))
+
+    def _name_heaviest(self) -> str:
+        """Name the query, and the item, without which the gap of the headline would change most."""
+        cell = self._cell()[:3]
+        if cell not in self._heaviest:
+            try:
+                found = heaviest(self.audit, *cell)
+                words = "\n".join(heaviest_in_words(one, show_ids=True) for one in found)
+            except MpcError as error:
+                words = f"Heaviest query and item: {error}"
+            self._heaviest[cell] = words
+        return self._heaviest[cell]
 
     def _set_range(self) -> None:
         """Let the slider reach from 0 to the threshold, and keep what was chosen on it."""
@@ -259,7 +302,7 @@ class PairsExplorer(Explorer):
     def _step(self, by: int) -> None:
         count = len(self.shown)
         if count:
-            self.pair = min(max(self.pair + by, 0), count - 1)
+            self.pair = min(max(max(self.pair, 0) + by, 0), count - 1)
 
     def _show_list(self, _change: Any = None) -> None:
         if not self._made_view():
@@ -269,13 +312,22 @@ class PairsExplorer(Explorer):
         count = len(self.shown)
         self.controls["previous"].disabled = self.pair <= 0
         self.controls["next"].disabled = count == 0 or self.pair >= count - 1
-        ranked = self.ranked_list
-        if ranked is None:
-            self.controls["hint"].text = "Choose a row to see its ranked list." if count else ""
-            self.controls["ranked_list"].value = ""
+        if not count:
+            for name in ("strip", "duel", "ranked_list"):
+                self.controls[name].value = ""
+            self.controls["hint"].text = ""
             return
-        self.controls["hint"].text = f"Pair {self.pair + 1:,} of {count:,}, the closest first."
-        self.controls["ranked_list"].value = list_html(ranked, self.selection, self.group)
+        # Until one is chosen, the closest pair is shown.
+        place = max(self.pair, 0)
+        number, pair = int(self._numbers[place]), self.shown.iloc[[place]]
+        book, one = self.book, pair.iloc[0]
+        self.controls["strip"].value = strip_html(
+            book.differences, f"mpc-{self.state.cell.verdict.split()[0]}", float(one["difference"])
+        )
+        outcome = outcome_word(settings(self.audit))
+        self.controls["duel"].value = duel_html(one, self.group, book.names(number), outcome)
+        self.controls["hint"].text = f"Pair {place + 1:,} of {count:,}, the closest first."
+        self.controls["ranked_list"].value = list_html(book.ranked_list(number), pair, self.group)
 
     def _chosen(self) -> list[int]:
         return [] if self.pair < 0 else [self.pair]
@@ -323,7 +375,7 @@ def list_html(ranked: pd.DataFrame, pair: pd.DataFrame, group: str) -> str:
             marks.append("")
         rows += [list(row) for row in part[[*columns, "in_group"]].itertuples(index=False)]
         marks += part["pair"].tolist()
-    signs = {GROUP_ITEM: f"◀ item of group {quoted(group)}", OTHER_ITEM: "◀ other item", "": ""}
+    signs = {GROUP_ITEM: f"◀ item of group {quote(group)}", OTHER_ITEM: "◀ other item", "": ""}
     kinds = {GROUP_ITEM: "mpc-group-item", OTHER_ITEM: "mpc-other-item", "": ""}
     return plain_table(
         header,
@@ -342,11 +394,11 @@ def _places(parts: list[pd.DataFrame]) -> str:
 def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return pairs as the table shows them: short numbers, headers in words."""
     made = pd.DataFrame()
-    for column, header in _HEADERS.items():
-        if column not in pairs:
+    for own, header in _HEADERS.items():
+        if own not in pairs:
             continue
-        values = pairs[column]
-        if column == "query":
+        values = pairs[own]
+        if own == "query":
             values = values.map(lambda q: ", ".join(map(str, q)) if isinstance(q, tuple) else q)
         if values.dtype.kind == "f":
             whole = bool((values == values.round()).all())
@@ -369,6 +421,8 @@ class PairBook:
         The cell.
     epsilon : float
         The largest distance between the scores of a pair.
+    label : str, optional
+        The column of the log that says what an item is called, such as its title.
 
     Attributes
     ----------
@@ -381,10 +435,17 @@ class PairBook:
     """
 
     def __init__(
-        self, audit: Audit, group: str, scoring_rule: str, pairing_mode: str, epsilon: float
+        self,
+        audit: Audit,
+        group: str,
+        scoring_rule: str,
+        pairing_mode: str,
+        epsilon: float,
+        *,
+        label: Hashable = None,
     ) -> None:
         cell = open_cell(audit, "pairs", group, scoring_rule, pairing_mode)
-        self._cell, self.group = cell, group
+        self._cell, self.group, self._label = cell, group, label
         reach, side = epsilon, MODES[pairing_mode].side
         self.total = count_side(cell.log, cell.member, side, epsilon)
         if self.total > MOST_SEARCHED:
@@ -442,8 +503,27 @@ class PairBook:
         columns |= {"outcome": given[row_i], "other_outcome": given[row_j]}
         return pd.DataFrame({**columns, "difference": log.contrast(i, j)})
 
+    @cached_property
+    def differences(self) -> Floats:
+        """The outcome of the group's item less that of the other, of each searched pair."""
+        return np.asarray(self._cell.log.contrast(self._i, self._j), dtype=np.float64)
+
+    def names(self, pair: int) -> tuple[str, str]:
+        """Return what the two items of a pair are called."""
+        rows = np.array([self._cell.log.row[side[pair]] for side in (self._i, self._j)])
+        one, other = (shown_cell(value) for value in self._called(rows))
+        return one, other
+
+    def _called(self, rows: Ints) -> list[Any]:
+        ranking = self._cell.ranking
+        if self._label is not None:
+            return list(np.asarray(ranking.column(self._label))[rows])
+        if ranking.item_code is not None:
+            return list(ranking.item_labels(ranking.item_code[rows]))
+        return ["item of the group", "the other item"]
+
     def ranked_list(self, pair: int) -> pd.DataFrame:
-        """Return the whole ranked list that a pair stands in, the top first.
+        """Return the whole ranked list that a pair is in, the top first.
 
         Returns
         -------
@@ -460,7 +540,7 @@ class PairBook:
         rows, place = rows[order], place[order]
         columns: dict[str, Any] = {"position": place}
         if ranking.item_code is not None:
-            columns["item"] = ranking.item_labels(ranking.item_code[whole.row[rows]])
+            columns["item"] = self._called(whole.row[rows])
         given = ranking.outcome_given[whole.row[rows]]
         columns |= {"score": self._cell.shown_score[whole.row[rows]], "outcome": given}
         columns["in_group"] = whole.masks[0][rows] != 0

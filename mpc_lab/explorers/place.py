@@ -14,9 +14,10 @@ import xarray as xr
 from mpc_lab.explorers.controls import Note, plain_table
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.state import call_of
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE
 from mpc_lab.results.base import settings
-from mpc_lab.text import NOTHING, entry, percent, quoted, with_interval
+from mpc_lab.text import NOTHING, entry, percent, quote, with_interval
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class PlaceExplorer(Explorer):
         columns = _columns(audit)
         return columns.get("position") is not None and columns.get("score") is not None
 
+    def call(self) -> str:
+        """Return the call of the first chart."""
+        return call_of("mpc.charts.tie", self.group, self.scoring_rule)
+
     @property
     def selection(self) -> xr.Dataset:
         """How often places are looked at, as `Audit.examination` gives it."""
@@ -107,7 +112,7 @@ def later_rule(audit: Audit, group: str, rule: str) -> str:
     k = audit.groups.index(group)
     above = float(_of_mode(audit, rule, MATCHED.name, "shown_above")[k])
     overlap = float(_of_mode(audit, rule, SYMMETRIC.name, "place_overlap")[k])
-    who = f"group {quoted(group)}"
+    who = f"group {quote(group)}"
     said = []
     if math.isfinite(above) and above > MOST_SHOWN_ABOVE:
         said.append(

@@ -1,4 +1,4 @@
-"""What stands in the way of an audit, with the rows that have it, and how that looks.
+"""What keeps a log from being audited, with the rows that have it, and how that looks.
 
 The checks are those of a `Ranking`, which stops at the first thing it meets; a panel lists all of
 them at once. Every name from data is shown as text.
@@ -26,10 +26,10 @@ from mpc_lab.ranking.checks import (
     Problem,
     check_in_query,
     check_numbers,
+    check_of_items,
     check_present,
-    check_producers,
     encode_numbers,
-    read_producers,
+    read_of_items,
 )
 from mpc_lab.ranking.columns import (
     Codes,
@@ -46,9 +46,11 @@ from mpc_lab.ranking.columns import (
     read_groups,
     take_rows,
 )
+from mpc_lab.ranking.names import OF_ITEMS
+from mpc_lab.roles import NEEDED_ROLES, ROLES
 from mpc_lab.text import name as shown
-from mpc_lab.text import plural, quoted
-from mpc_lab.vocabulary import NEEDED_ROLES, ROLES, Flags, Floats, Ints, Role
+from mpc_lab.text import plural, quote
+from mpc_lab.vocabulary import Flags, Floats, Ints, Role
 
 MOST_SHOWN = 20
 _MANY_GROUPS = 200
@@ -255,9 +257,10 @@ def _not_chosen(chosen: Mapping[str, Any]) -> list[ListedProblem]:
         for role in NEEDED_ROLES
         if role not in chosen
     ]
-    if "producer" in chosen and "item" not in chosen:
-        said = "The producer is a property of items: choose the item too, or no producer."
-        found.append(ListedProblem("producer", said))
+    for role in OF_ITEMS:
+        if role in chosen and "item" not in chosen:
+            said = f"The {role} is a property of items: choose the item too, or no {role}."
+            found.append(ListedProblem(role, said))
     return found
 
 
@@ -270,7 +273,7 @@ def _chosen_twice(chosen: Mapping[str, Any]) -> list[ListedProblem]:
             continue
         first = seen.setdefault(chosen[role], role)
         if first != role:
-            said = f"The column {quoted(chosen[role])} is both {first} and {role}: is that meant?"
+            said = f"The column {quote(chosen[role])} is both {first} and {role}: is that meant?"
             found.append(ListedProblem(role, said, "note"))
     return found
 
@@ -297,11 +300,10 @@ def _query_problems(kept: Frame, chosen: Mapping[str, Any], keep: Ints) -> Itera
             continue
         for problem in check_in_query(role, query, _codes(kept, role, chosen[role.name])):
             yield _listed_with(problem, kept, chosen[role.name], keep, "query", query)
-    if "producer" in chosen and "item" in chosen:
-        column, item = chosen["producer"], _codes(kept, ROLES["item"], chosen["item"])
-        series = get_column(kept, column, "producer")
-        made = read_producers(series, ROLES["producer"].describe(column), item)
-        for problem in check_producers(item, made):
+    for role in (ROLES[name] for name in OF_ITEMS if name in chosen and "item" in chosen):
+        column, item = chosen[role.name], _codes(kept, ROLES["item"], chosen["item"])
+        made = read_of_items(get_column(kept, column, role.name), role.describe(column), item)
+        for problem in check_of_items(role, item, made):
             yield _listed_with(problem, kept, column, keep, "item", item)
 
 
@@ -324,7 +326,7 @@ def _listed(
 ) -> ListedProblem:
     rows = where[:MOST_SHOWN]
     role = problem.role.name
-    said = f"The {role} in column {quoted(column)} {problem.words} in {plural(len(where), 'row')}."
+    said = f"The {role} in column {quote(column)} {problem.words} in {plural(len(where), 'row')}."
     texts = tuple(_text(values.iloc[row]) for row in rows)
     return ListedProblem(role, said, kind, len(where), tuple(rows.tolist()), texts)
 
@@ -370,7 +372,7 @@ def _groups(table: Frame, chosen: Mapping[str, Any]) -> Iterator[ListedProblem]:
         yield ListedProblem("group", said)
         return
     if not _any_outside(found):
-        said = f"Every row is in group {quoted(found.groups[0])}, so that there are no other items"
+        said = f"Every row is in group {quote(found.groups[0])}, so that there are no other items"
         yield ListedProblem(
             "group", f"{said} to compare with: choose another column for the group."
         )
@@ -407,7 +409,7 @@ def problems_html(
 ) -> str:
     """Return each problem beside the rows that have it, the first one unfolded."""
     if not problems:
-        return _status("Nothing stands in the way of an audit.")
+        return _status("The log can be audited.")
     parts = [
         _problem_html(one, frame, columns, first=place == 0, leave_out=leave_out)
         for place, one in enumerate(problems)

@@ -11,6 +11,7 @@ import numpy as np
 import traitlets
 import xarray as xr
 
+from mpc_lab.comparators.registry import verdict_word
 from mpc_lab.explorers.controls import (
     Note,
     ProgressRow,
@@ -21,16 +22,17 @@ from mpc_lab.explorers.controls import (
 )
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.state import call_of
 from mpc_lab.text import NOTHING, number, p_value, with_interval
 
 _WHAT = "The comparison with rival measures"
 _LOGGED = "rivals are measured on the logged scores, beside the headline"
-_SIGNS = {"undervalued": "▲", "favoured": "▼", "": "◆"}
+_SIGNS = {"undervalued": "▲", "overvalued": "▼", "": "◆"}
 _SCORES = {"neighbours": "neighbours in the list"}
 _KEPT = "\u00a0"  # no line break here
 _COLUMNS = {
     "▲ undervalued": "call it undervalued",
-    "▼ favoured": "call it favoured",
+    "▼ overvalued": "call it overvalued",
     "◆ flagged": "flag it without a direction",
     "· not flagged": "do not flag it",
 }
@@ -74,18 +76,22 @@ class RivalsExplorer(Explorer):
         """Start with nothing compared."""
         self._found: dict[tuple[str, int], xr.Dataset] = {}
 
+    def call(self) -> str:
+        """Return the call of the chart."""
+        return call_of("mpc.charts.rivals", self.group, k=self.k)
+
     @property
     def selection(self) -> xr.Dataset:
         """All measures of the group, as `Audit.compare` gives them."""
         return self._compared(self.group).sel(group=self.group)
 
-    def compare_all(self, told: Any = None) -> xr.Dataset:
+    def compare_all(self, report: Any = None) -> xr.Dataset:
         """Compare every group.
 
         Parameters
         ----------
-        told : callable, optional
-            Told how many groups are done, before each and at the end.
+        report : callable, optional
+            Called with how many groups are done, before each and at the end.
 
         Returns
         -------
@@ -94,11 +100,11 @@ class RivalsExplorer(Explorer):
         """
         parts = []
         for place, group in enumerate(self.groups):
-            if told is not None:
-                told(place)
+            if report is not None:
+                report(place)
             parts.append(self._compared(group))
-        if told is not None:
-            told(len(parts))
+        if report is not None:
+            report(len(parts))
         return xr.concat(parts, dim="group", data_vars="minimal")
 
     def _compared(self, group: str) -> xr.Dataset:
@@ -236,7 +242,7 @@ def said(one: xr.Dataset) -> str:
         return "– cannot tell"
     if not bool(one["flagged"]):
         return "· not flagged"
-    says = str(one["says"].item())
+    says = verdict_word(str(one["says"].item()))
     return f"{_SIGNS[says]} {says or 'flagged'}"
 
 

@@ -34,10 +34,11 @@ from mpc_lab.files import ACCEPTED, find_files, take_upload
 from mpc_lab.files.kinds import KINDS
 from mpc_lab.ranking.columns import open_table
 from mpc_lab.results import load
+from mpc_lab.roles import ROLES
 from mpc_lab.scoring import SCORING_RULES
-from mpc_lab.text import labels, plural, quoted
+from mpc_lab.text import labels, plural, quote
 from mpc_lab.text import name as shown_name
-from mpc_lab.vocabulary import MODES, ROLES
+from mpc_lab.vocabulary import MODES
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -197,11 +198,9 @@ class Start:
             field.layout.width = "14em"
             field.observe(self._how_changed, "value")
         box["rows_error"] = ErrorBox()
-        box["read"].on_click(lambda _: self._guarded(self._read_path, box["rows_error"]))
+        box["read"].on_click(lambda _: self._guard(self._read_path, box["rows_error"]))
         box["upload"] = widgets.FileUpload(accept=",".join(KINDS), description="Choose a file")
-        box["upload"].observe(
-            lambda _: self._guarded(self._read_upload, box["rows_error"]), "value"
-        )
+        box["upload"].observe(lambda _: self._guard(self._read_upload, box["rows_error"]), "value")
         box["help"] = Note()
         box["rows"] = Note(kind="finding")
         box["preview"] = widgets.HTML()
@@ -256,7 +255,7 @@ class Start:
         label = change["new"]
         if label and not self._filling:
             frame = self._frames_known[label]
-            self._guarded(lambda: self.state.use(frame, str(label)), self.controls["rows_error"])
+            self._guard(lambda: self.state.use(frame, str(label)), self.controls["rows_error"])
 
     def _read_path(self) -> None:
         path = self.controls["path"].value.strip().strip("\"'")
@@ -282,7 +281,7 @@ class Start:
     def _how_changed(self, _change: Any = None) -> None:
         """Read an upload again, for which there is no button."""
         if self.controls["rows_from"].value == _UPLOAD:
-            self._guarded(self._read_upload, self.controls["rows_error"])
+            self._guard(self._read_upload, self.controls["rows_error"])
 
     # 2. Columns ---------------------------------------------------------------------------------
 
@@ -351,13 +350,13 @@ class Start:
         def choose(change: Any) -> None:
             if not self._filling and change["new"] is not None:
                 picked = self._choices[role][change["new"]]
-                self._guarded(lambda: self.state.choose(role, picked))
+                self._guard(lambda: self.state.choose(role, picked))
 
         return choose
 
     def _sep_chosen(self, change: Any) -> None:
         if not self._filling:
-            self._guarded(lambda: self.state.choose("group_sep", change["new"] or None))
+            self._guard(lambda: self.state.choose("group_sep", change["new"] or None))
 
     # 3. Problems --------------------------------------------------------------------------------
 
@@ -403,7 +402,7 @@ class Start:
         box["pairing_modes"].observe(self._option("pairing_modes", box["pairing_modes"]), "value")
         box["tolerance"].observe(self._tolerance_chosen, "value")
         box["run"] = button("Run the audit", button_style="primary")
-        box["run"].on_click(lambda _: self._guarded(self._clicked))
+        box["run"].on_click(lambda _: self._guard(self._clicked))
         box["note"] = Note()
         box["progress"] = ProgressRow()
         box["code"] = widgets.HTML()
@@ -411,12 +410,12 @@ class Start:
             _cell(box["scoring_rules"], _SEVERAL),
             _cell(box["pairing_modes"], _SEVERAL),
             _cell(box["tolerance"], "in units of the outcome; optional"),
-            threshold_field(self.state, box, self._guarded),
+            threshold_field(self.state, box, self._guard),
         )
         options.layout.align_items = "flex-start"
         return column(
             options,
-            terms_fold(self.state, box, self._guarded),
+            terms_fold(self.state, box, self._guard),
             controls_row(box["run"], box["note"], box["progress"]),
             box["code"],
         )
@@ -429,7 +428,7 @@ class Start:
 
             if self._filling:
                 return
-            self._guarded(take)
+            self._guard(take)
             self._filling = True
             try:
                 box.value = getattr(self.state, trait)
@@ -456,12 +455,12 @@ class Start:
                 value = float(text) if text else None
             except ValueError:
                 raise MpcError(
-                    f"The tolerance must be a number such as 0.05, but {quoted(text)} came."
+                    f"The tolerance must be a number such as 0.05; got {quote(text)}."
                 ) from None
             self.state.tolerance = value
             self._show_code()
 
-        self._guarded(take)
+        self._guard(take)
 
     def _clicked(self) -> None:
         self.controls["run"].disabled = True
@@ -509,7 +508,7 @@ class Start:
         elif self.state.frame is None:
             self.controls["note"].text = "Choose the rows first."
         else:
-            self.controls["note"].text = "The problems above stand in the way."
+            self.controls["note"].text = "Mend the problems above first."
         self._show_code()
 
     def _show_code(self) -> None:
@@ -518,7 +517,7 @@ class Start:
         name = named if named and named.isidentifier() else "log"
         self.controls["code"].value = code_html(code_of(self.state, name)) if known else ""
 
-    def _guarded(self, work: Callable[[], None], box: ErrorBox | None = None) -> None:
+    def _guard(self, work: Callable[[], None], box: ErrorBox | None = None) -> None:
         """Do something; what goes wrong is shown where it was asked for, and choices stay."""
         self.controls["rows_error"].clear()
         self.controls["error"].clear()

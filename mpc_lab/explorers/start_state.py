@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from mpc_lab.engines.running import progress_told_to
+from mpc_lab.engines.running import report_progress_to
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.problems import ListedProblem, can_run, find_problems, readable, roles_of
 from mpc_lab.files import Roles, Sheet
@@ -53,7 +53,7 @@ class StartState(traitlets.HasTraits):
     sheet : Sheet or None
         The file they were read from, where they were.
     source : str
-        Where they came from, in words.
+        Where they are from, in words.
     given : dict
         The path of that file as ``data``, with ``sep`` and ``encoding`` where these were given.
     columns : dict
@@ -138,7 +138,9 @@ class StartState(traitlets.HasTraits):
         if role not in GUESSED:
             raise MpcError(f"A log has no role {role!r}.{near_match(role, GUESSED)}")
         if self.frame is None:
-            raise MpcError("Choose the rows first.")
+            raise MpcError(
+                "The rows must be chosen before their columns; got none. Choose a file or a frame."
+            )
         table = open_table(self.frame)
         if column is not None and not _has(table, role, column):
             if self.sheet is not None and isinstance(column, str):
@@ -179,7 +181,7 @@ class StartState(traitlets.HasTraits):
 
     @property
     def problems(self) -> list[ListedProblem]:
-        """What stands in the way; looked for again when rows or columns have changed."""
+        """The problems of the log; looked for again when rows or columns have changed."""
         if self.frame is None:
             return []
         now = (id(self.frame), repr(self.columns))
@@ -211,23 +213,25 @@ class StartState(traitlets.HasTraits):
             if name not in usual or value != usual[name]
         }
 
-    def run(self, told: Callable[[str, int, int], None] | None = None) -> Audit:
+    def run(self, report: Callable[[str, int, int], None] | None = None) -> Audit:
         """Run the audit.
 
         Parameters
         ----------
-        told : callable, optional
-            Told (what is done, steps done, steps so far known of).
+        report : callable, optional
+            Called with (what is done, steps done, steps so far known of).
         """
         if self.frame is None:
-            raise MpcError("Choose the rows first.")
+            raise MpcError(
+                "The rows must be chosen before the audit; got none. Choose a file or a frame."
+            )
         if self.sheet is not None:
             roles = roles_of(self.columns)
             self.sheet.files.schema(roles)
             if not self.leave_out and not self.ready:
                 self.sheet.files.read(roles)  # says what is wrong, and in which line
         frame, _ = self.cleaned
-        with progress_told_to(told or (lambda label, done, total: None)):
+        with report_progress_to(report or (lambda label, done, total: None)):
             made = audit(frame, **self.keywords())
         self.set_trait("audit", made)
         return made
@@ -250,7 +254,9 @@ class StartState(traitlets.HasTraits):
             if name not in known:
                 raise traitlets.TraitError(f"There is no {name!r}.{near_match(name, known)}")
         if not proposal["value"]:
-            raise traitlets.TraitError(f"Choose at least one of {', '.join(known)}.")
+            raise traitlets.TraitError(
+                f"{proposal['trait'].name} must be at least one of {', '.join(known)}; got none."
+            )
         return tuple(proposal["value"])
 
     @traitlets.validate("tolerance")
@@ -258,7 +264,7 @@ class StartState(traitlets.HasTraits):
         value = proposal["value"]
         if value is not None and not 0 < value < float("inf"):
             raise traitlets.TraitError(
-                f"tolerance must be a number above 0 in units of the outcome, not {value!r}."
+                f"tolerance must be a number above 0 in units of the outcome; got {value!r}."
             )
         return None if value is None else float(value)
 
@@ -266,7 +272,7 @@ class StartState(traitlets.HasTraits):
     def _check_cap(self, proposal: Any) -> float | None:
         value = proposal["value"]
         if value is not None and not abs(value) < float("inf"):
-            raise traitlets.TraitError(f"outcome_cap must be a finite number, not {value!r}.")
+            raise traitlets.TraitError(f"outcome_cap must be a finite number; got {value!r}.")
         return None if value is None else float(value)
 
 

@@ -23,7 +23,7 @@ from mpc_lab.pairing.terms import (
     SIGN,
     threshold_in_words,
 )
-from mpc_lab.text import quoted
+from mpc_lab.text import quote
 
 if TYPE_CHECKING:
     from mpc_lab.explorers.start_state import StartState
@@ -45,7 +45,7 @@ _OLDER = ("closeness", "contrast", "estimand", "outcome_cap", "against")
 
 
 def threshold_field(
-    state: StartState, box: dict[str, Any], guarded: Callable[[Callable[[], None]], None]
+    state: StartState, box: dict[str, Any], guard: Callable[[Callable[[], None]], None]
 ) -> widgets.Widget:
     """Return the field for ε, which takes what the command line takes; see `terms_fold`."""
     box["threshold"] = text_field("ε", placeholder="quantile:0.01", continuous_update=False)
@@ -53,12 +53,12 @@ def threshold_field(
     def read(text: str) -> Any:
         return threshold_in_words(text) if text else None
 
-    box["threshold"].observe(_taken(state, "threshold", read, guarded), "value")
+    box["threshold"].observe(_taken(state, "threshold", read, guard), "value")
     return _cell(box["threshold"], "largest distance of scores: a number, enough, smallest:1000")
 
 
 def terms_fold(
-    state: StartState, box: dict[str, Any], guarded: Callable[[Callable[[], None]], None]
+    state: StartState, box: dict[str, Any], guard: Callable[[Callable[[], None]], None]
 ) -> widgets.Widget:
     """Return the folded fields; each sets its trait of the state.
 
@@ -67,7 +67,7 @@ def terms_fold(
     state : StartState
     box : dict
         Gets the fields by the names of their traits.
-    guarded : callable
+    guard : callable
         Does something, and shows what goes wrong.
     """
     box["closeness"] = dropdown("Closeness", _pairs(_CLOSENESS, CLOSENESS), state.closeness)
@@ -87,7 +87,7 @@ def terms_fold(
         "outcome_name": lambda text: text or None,
     }
     for name in ("ascending", "outcome_name", *_OLDER):
-        box[name].observe(_taken(state, name, read.get(name), guarded), "value")
+        box[name].observe(_taken(state, name, read.get(name), guard), "value")
     cells = (
         _cell(box["ascending"], "a distance or a rank is better small"),
         _cell(box["outcome_name"], "what sentences call it, such as clicks; optional"),
@@ -112,7 +112,7 @@ def _read_cap(text: str) -> float | None:
         return float(text) if text else None
     except ValueError:
         raise MpcError(
-            f"The outcome cap must be a number such as 100; got {quoted(text)}. Give a number, or "
+            f"The outcome cap must be a number such as 100; got {quote(text)}. Give a number, or "
             "leave it empty."
         ) from None
 
@@ -121,14 +121,14 @@ def _taken(
     state: StartState,
     name: str,
     read: Callable[[str], Any] | None,
-    guarded: Callable[[Callable[[], None]], None],
+    guard: Callable[[Callable[[], None]], None],
 ) -> Callable[[Any], None]:
     def choose(change: Any) -> None:
         def take() -> None:
             value = change["new"]
             setattr(state, name, value if read is None else read(value.strip()))
 
-        guarded(take)
+        guard(take)
 
     return choose
 

@@ -6,15 +6,17 @@ No widget in here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import traitlets
 
 from mpc_lab.errors import MpcError, check_epsilon, near_match
-from mpc_lab.results.base import headline_epsilon, settings
+from mpc_lab.results.base import headline_epsilon, need_rows, settings
 from mpc_lab.results.summary import Cell, Slice, interval_word, sentence, slices, why_not
-from mpc_lab.results.wording import gap_in_words
+from mpc_lab.results.wording import compared_with, gap_in_words
 from mpc_lab.text import (
     NOTHING,
     decimals,
@@ -23,10 +25,10 @@ from mpc_lab.text import (
     noun,
     number,
     percent,
-    quoted,
+    quote,
     with_interval,
 )
-from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE
+from mpc_lab.vocabulary import NOT_ESTIMABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,6 +96,22 @@ class CellTraits(traitlets.HasTraits):
         """The curve of the cell, along ``epsilon``."""
         return self._once(_curve_cell, self.group, self.scoring_rule, self.pairing_mode)
 
+    def step_words(self, epsilon: float) -> str:
+        """Return how a person hears a threshold; with its pairs where the curve is made."""
+        known = self.__dict__.get("_known", {})
+        key = (_curve_cell, (self.group, self.scoring_rule, self.pairing_mode))
+        own = epsilon == self.own_epsilon
+        pairs = None
+        if own:
+            pairs = self.cell.pairs
+        elif key in known or "curve" in vars(self.audit):
+            curve = self.curve_cell
+            grid = curve["epsilon"].values
+            below = int(np.searchsorted(grid, epsilon, side="right")) - 1
+            pairs = int(curve["n_pairs"].values[max(below, 0)])
+        counted = "" if pairs is None else f", {pairs:,} {noun(pairs, 'pair')}"
+        return f"ε {epsilon:.3g}{counted}{', headline' if own else ''}"
+
     @property
     def cell(self) -> Cell:
         """The headline of the cell, as a person reads it."""
@@ -139,6 +157,10 @@ class AuditState(CellTraits):
     Parameters
     ----------
     audit : Audit
+    old : Audit, optional
+        Another one that it is compared with.
+    label : str, optional
+        The column of the log that says what an item is called, such as its title.
     **start
         Any of ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``.
 
@@ -146,6 +168,12 @@ class AuditState(CellTraits):
     ----------
     revision : int
         Grows by 1 when the four are settled after a change; observe it to see one change once.
+    brush : tuple of float
+        The two ends of the range of thresholds that was picked; empty where there is none.
+    shown : str
+        The code that makes what is shown.
+    link : str
+        What charts and rails of one explorer have in common.
 
     Examples
     --------
@@ -158,10 +186,17 @@ class AuditState(CellTraits):
     """
 
     revision = traitlets.Int(0)
+    brush = traitlets.Tuple()
+    shown = traitlets.Unicode()
 
-    def __init__(self, audit: Audit, **start: Any) -> None:
+    def __init__(
+        self, audit: Audit, old: Audit | None = None, label: Hashable = None, **start: Any
+    ) -> None:
         super().__init__()
         self.set_trait("audit", audit)
+        self.old, self.link, self.label = old, secrets.token_hex(6), label
+        if label is not None:
+            need_rows(audit, "explore(label=…)").column(label)
         self._at_own = False
         first = slices(audit)[0]
         cell = {"group": first.cells[0].group, "scoring_rule": first.rule}
@@ -210,13 +245,33 @@ def _slice(audit: Audit, rule: str, mode: str) -> Slice:
     return next(one for one in slices(audit) if (one.rule, one.mode) == (rule, mode))
 
 
+# ---- what is shown, as a call
+
+
+# What the calls of charts and questions take unless they are given something else.
+_USUAL = {"scoring_rule": "baseline", "pairing_mode": "matched"}
+
+
+def call_of(function: str, *given: object, **options: object) -> str:
+    """Return a call of a chart of ``audit`` as code; what is usual is left out.
+
+    Examples
+    --------
+    >>> call_of("mpc.charts.forest", pairing_mode="matched", limit=5)
+    'mpc.charts.forest(audit, limit=5)'
+    """
+    named = [f"{k}={v!r}" for k, v in options.items() if _USUAL.get(k) != v]
+    first = [] if function.startswith("audit.") else ["audit"]
+    return f"{function}({', '.join([*first, *map(repr, given), *named])})"
+
+
 # ---- a cell in words and numbers
 
 
 def cell_sentence(audit: Audit, cell: Cell, mode: str) -> str:
     """Return the verdict of a cell in words."""
     if cell.verdict == NOT_ESTIMABLE:
-        return f"Group {quoted(cell.group)} is not estimable: {why_not(cell)}."
+        return f"Group {quote(cell.group)} is not estimable: {why_not(cell)}."
     return minus(sentence(cell, mode, settings(audit)))
 
 
@@ -242,7 +297,7 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
 
     A point of the curve has no verdict: its interval is not adjusted for the other groups.
     """
-    who = quoted(str(point["group"].item()))
+    who = quote(str(point["group"].item()))
     at = f"At ε = {float(point['epsilon']):.3g}"
     pairs, queries = int(point["n_pairs"]), int(point["n_queries"])
     if not pairs:
@@ -253,7 +308,8 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     low, high = float(point["ci_low"]), float(point["ci_high"])
     estimate, places = float(point["estimate"]), decimals(low, high)
     size = number(abs(estimate), places)
-    how = gap_in_words(estimate, size, MODES[mode].against, settings(audit))
+    against = compared_with(mode, float(point["epsilon"]))
+    how = gap_in_words(estimate, size, against, settings(audit))
     mark = " This is the threshold of the headline." if is_headline else ""
     if math.isfinite(low) and math.isfinite(high):
         tail = "covers 0" if low <= 0 <= high else "leaves out 0"

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ipywidgets as widgets
 import traitlets
 
-from mpc_lab.errors import near_match
+from mpc_lab.errors import MpcError, near_match
 from mpc_lab.explorers.boost import BoostExplorer
 from mpc_lab.explorers.calibration import CalibrationExplorer
 from mpc_lab.explorers.checks import ChecksExplorer
+from mpc_lab.explorers.compare import CompareExplorer
 from mpc_lab.explorers.controls import Note
 from mpc_lab.explorers.epsilon import EpsilonExplorer
 from mpc_lab.explorers.explorer import Explorer
@@ -20,7 +21,10 @@ from mpc_lab.explorers.groups import GroupsExplorer
 from mpc_lab.explorers.pairs import PairsExplorer
 from mpc_lab.explorers.place import PlaceExplorer
 from mpc_lab.explorers.rivals import RivalsExplorer
-from mpc_lab.results.summary import reading
+from mpc_lab.explorers.story import StoryExplorer
+from mpc_lab.explorers.why import WhyExplorer
+from mpc_lab.html import NO_MATH, paragraphs
+from mpc_lab.results.summary import finding_title, reading, slices
 from mpc_lab.results.view import preflight_view
 from mpc_lab.text import minus
 
@@ -31,15 +35,17 @@ if TYPE_CHECKING:
 # they draw, for the finding in words does not wait for it.
 TABS: tuple[type[Explorer], ...] = (
     GroupsExplorer,
+    StoryExplorer,
     EpsilonExplorer,
     PlaceExplorer,
+    WhyExplorer,
     BoostExplorer,
     PairsExplorer,
+    CompareExplorer,
     CalibrationExplorer,
     RivalsExplorer,
     ChecksExplorer,
 )
-_SENTENCES = 3
 
 
 class AuditExplorer(Explorer):
@@ -48,6 +54,8 @@ class AuditExplorer(Explorer):
     Parameters
     ----------
     audit : Audit
+    old : Audit, optional
+        Another audit to compare this one with; see the tab *Compare*.
     **start
         ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``, or ``tab``, the name of the tab
         to start with.
@@ -70,8 +78,13 @@ class AuditExplorer(Explorer):
 
     tab = traitlets.Unicode().tag(redraw=True)
 
-    def __init__(self, audit: Audit, **start: Any) -> None:
-        super().__init__(audit, **start)
+    def __init__(self, audit: Audit, old: Audit | None = None, **start: Any) -> None:
+        if old is not None and not hasattr(old, "headline"):
+            raise MpcError(
+                f"old must be an audit; got {type(old).__name__}. Give "
+                'audit.explore(old=mpc.load("a.nc")).'
+            )
+        super().__init__(audit, old=old, **start)
 
     def prepare(self) -> None:
         """Start with the first tab."""
@@ -83,26 +96,31 @@ class AuditExplorer(Explorer):
         return {
             kind.title: kind(self.audit, state=self.state, visible=False)
             for kind in TABS
-            if kind.is_for(self.audit)
+            if self._has(kind)
         }
+
+    def _has(self, kind: type[Explorer]) -> bool:
+        """Whether a tab is there."""
+        return kind.is_for(self.audit) or (kind.takes_old and self.state.old is not None)
 
     @traitlets.validate("tab")
     def _check_tab(self, proposal: Any) -> str:
         name = str(proposal["value"])
-        known = [kind.title for kind in TABS if kind.is_for(self.audit)]
+        known = [kind.title for kind in TABS if self._has(kind)]
         if name not in known:
             raise traitlets.TraitError(f"There is no tab {name!r}.{near_match(name, known)}")
         return name
 
     def shared_controls(self) -> Sequence[widgets.Widget]:
         """Return the finding and the controls that all tabs share."""
-        found = reading(self.audit).findings
-        words = found[:_SENTENCES]
-        if len(found) > _SENTENCES:
-            words.append("More findings are in the first tab.")
-        finding = Note("\n".join(map(minus, words)), kind="finding")
-        strip = widgets.HTML(preflight_view(self.audit))
-        return strip, finding, self._share({})
+        found = reading(self.audit)
+        words = [*map(minus, found.findings), *map(minus, found.cautions)]
+        title = Note(finding_title(slices(self.audit)[0]), kind="finding")
+        folded = f'<div class="mpc-note {NO_MATH}">{paragraphs(words)}</div>'
+        strip = preflight_view(self.audit)
+        about = widgets.HTML(f"{strip}<details><summary>In words</summary>{folded}</details>")
+        about.add_class("mpc-about")
+        return title, about, self._share({})
 
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the tabs."""
@@ -124,6 +142,10 @@ class AuditExplorer(Explorer):
         if page.children != (shown.widget,):
             page.children = (shown.widget,)
         self.controls["tabs"].selected_index = place
+
+    def call(self) -> str:
+        """Return the call of the tab that is shown."""
+        return self.tabs[self.tab].call()
 
     @property
     def selection(self) -> Any:

@@ -14,16 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
+from mpc_lab.charts.overview import NARROW, WIDE, mark_of, overview
+from mpc_lab.charts.theme import drop_line
 from mpc_lab.engines.running import Progress
 from mpc_lab.errors import check_flag, check_whole
-from mpc_lab.html import chart_library, escape, paragraphs
+from mpc_lab.html import (
+    CHART_SERVER,
+    can_draw,
+    chart_library,
+    escape,
+    fetched_library,
+    paragraphs,
+)
 from mpc_lab.report.context import Context, Section
 from mpc_lab.report.documents import model_card, schema, to_json
 from mpc_lab.report.sections import SECTIONS
+from mpc_lab.report.sections.finding import poor_checks
 from mpc_lab.results.gate import Least, state
-from mpc_lab.results.looks import looks_in_words
-from mpc_lab.results.wording import check_title, declared, log_in_words
-from mpc_lab.text import quoted
+from mpc_lab.results.questions.tell import tell
+from mpc_lab.results.wording import check_title, declared, log_in_words, looks_in_words
+from mpc_lab.text import minus, quote
+from mpc_lab.vocabulary import VERDICTS
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
@@ -34,6 +45,8 @@ __all__ = ["model_card", "schema", "to_json", "write"]
 
 
 PAIRS_AT_MOST = 500
+# Where each card of the story is read more of.
+_CHAPTERS = ("finding", "curves", "power", "why", "boosts")
 _DRAW = """
 const options = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
 for (const figure of document.querySelectorAll("figure.chart")) {
@@ -46,10 +59,14 @@ for (const figure of document.querySelectorAll("figure.chart")) {
 }
 """
 _NO_ROWS = (
-    "This part needs the rows of the log, and this audit holds aggregates only: load it with "
-    'mpc.load("a.nc", ranking=ranking) to have it here.'
+    "This part must have the rows of the log; got an audit that holds aggregates only. Load it "
+    'with mpc.load("a.nc", ranking=ranking).'
 )
 
+_FETCHES = (
+    "Written where vl-convert-python is not installed: the charts of this page are drawn by "
+    "scripts that the browser fetches. With the package the page needs no network and prints."
+)
 _EXPLORATORY = "Exploratory: this goes beyond what was declared before the run."
 
 
@@ -93,29 +110,72 @@ def page(
     heading = f"Matched pair audit{f': {title}' if title else ''}"
     context = Context(audit, pairs, covariates, gate, show_ids)
     bodies = []
+    sections = [one for one in SECTIONS if one.is_for is None or one.is_for(context)]
     with Progress(progress, unit="section") as bar:
-        done = bar("writing the report", len(SECTIONS))
-        for section in SECTIONS:
+        done = bar("writing the report", len(sections))
+        for section in sections:
             bodies.append(_body(context, section))
             if done:
                 done()
-    index = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in SECTIONS)
+    index = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
     contents = "".join(
         f'<section id="{one.name}"><h2>{k}. {escape(one.title)}</h2>{body}</section>'
-        for k, (one, body) in enumerate(zip(SECTIONS, bodies, strict=True), start=1)
+        for k, (one, body) in enumerate(zip(sections, bodies, strict=True), start=1)
     )
-    code = _script()
+    head = "".join(
+        context.attempt(make, context) for make in (_chips, poor_checks, _overview, _story)
+    )
+    scripts, policy = _scripts()
     style = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(code)}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>{escape(heading)}</title><style>{style}</style></head><body>"
         f"<header><h1>{escape(heading)}</h1>{_subtitle(context)}</header>"
-        f'<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
-        f"<script>{code}</script></body></html>\n"
+        f'{head}<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
+        f"{scripts}</body></html>\n"
     )
+
+
+def _chips(context: Context) -> str:
+    """Return how many groups have each verdict."""
+    found = [(name, len(context.part.having(name))) for name in VERDICTS]
+    items = "".join(
+        f'<li class="{name.split()[0]}">{mark_of(name)} {count:,} {escape(name)}</li>'
+        for name, count in found
+        if count
+    )
+    return f'<ul class="chips" aria-label="Groups by verdict">{items}</ul>'
+
+
+def _overview(context: Context) -> str:
+    """Return the picture of the whole audit, once for wide pages and once for narrow ones."""
+    wide, narrow = (
+        # The chips of the page say its second line already.
+        context.figure(drop_line(overview(context.audit, narrow=is_narrow, live=True), width))
+        for is_narrow, width in ((False, WIDE), (True, NARROW))
+    )
+    return f'<div class="only-wide">{wide}</div><div class="only-narrow">{narrow}</div>'
+
+
+def _story(context: Context) -> str:
+    """Return five questions with their answers, each with a link to its chapter."""
+    # With covariates the chapter holds more fixed than the story speaks of.
+    partial = None if len(context.covariates) else lambda: context.partial
+    story = tell(context.audit, leaves=True, partial=partial, boost=context.boost)
+    items = []
+    for card, chapter in zip(story.cards, _CHAPTERS, strict=True):
+        said = paragraphs(map(minus, card.answer))
+        items.append(
+            f'<li><h3>{escape(card.question)} <span class="mark">{escape(card.mark)} '
+            f"{escape(card.meaning)}</span></h3>{said}"
+            f'<p class="soft"><a href="#{chapter}">Read more</a></p></li>'
+        )
+    who = f"The story of group {quote(story.group)}, in five questions"
+    cards = f'<ol class="cards">{"".join(items)}</ol>'
+    return f'<section class="story" id="story"><h2>{escape(who)}</h2>{cards}</section>'
 
 
 def _body(context: Context, section: Section) -> str:
@@ -127,25 +187,34 @@ def _body(context: Context, section: Section) -> str:
     return body
 
 
-def _script() -> str:
-    """Return the one script of a page: everything that draws charts, and a loop over them."""
-    return chart_library(_DRAW).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+def _scripts() -> tuple[str, str]:
+    """Return everything that draws charts with a loop over them, and the rules of the page.
+
+    One script and inline styles, and nothing from outside; but where the chart library is not
+    here, the page fetches it from one server.
+    """
+    if can_draw():
+        code = chart_library(_DRAW).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+        return f"<script>{code}</script>", _policy(code)
+    code = _DRAW.replace("const options", 'document.body.classList.add("fetches");\nconst options')
+    fetched = "".join(f'<script src="{address}"></script>' for address in fetched_library())
+    note = paragraphs([_FETCHES], "note")
+    return f"{note}{fetched}<script>{code}</script>", _policy(code, CHART_SERVER)
 
 
-def _policy(code: str) -> str:
-    """Return the rules of the page: this one script and inline styles, and nothing from outside."""
+def _policy(code: str, server: str = "") -> str:
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'sha256-{digest}'{server and ' ' + server}; "
+        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
 def _subtitle(context: Context) -> str:
     part = context.part
-    rule = "" if part.rule == "baseline" else f", scores of rule {quoted(part.rule)}"
+    rule = "" if part.rule == "baseline" else f", scores of rule {quote(part.rule)}"
     made = f"Does the ranker undervalue a group of items? {part.mode.capitalize()} pairs{rule}. "
     made += f"Made with mpc_lab {__version__}; opens without a network."
     about = log_in_words(context.options)
-    looks = looks_in_words(context.audit.looks)
+    looks = looks_in_words(context.audit.looks, context.audit.attrs.get("source"))
     return paragraphs([line for line in (about, looks, made) if line], "soft")

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab import charts
 from mpc_lab.charts.theme import specification, svg_of
 from mpc_lab.errors import MpcError
-from mpc_lab.html import escape, json_in_page, paragraphs
+from mpc_lab.html import can_draw, escape, json_in_page, paragraphs
 from mpc_lab.results.base import settings
 from mpc_lab.results.summary import Cell, Slice, slices
-from mpc_lab.text import listing, percent, quoted
+from mpc_lab.text import listing, percent, quote
 from mpc_lab.vocabulary import DIRECTIONS
 
 if TYPE_CHECKING:
     from mpc_lab.charts.theme import AnyChart
     from mpc_lab.results import Audit
+    from mpc_lab.results.questions.boosts import FairBoost
+    from mpc_lab.results.questions.partial import PartialGaps
 
 # So many groups are looked at one by one, whatever the number of groups: it bounds the page.
 CLOSELY = 6
@@ -44,6 +46,8 @@ class Section:
         Whether it is left out of a report whose audit holds aggregates only.
     explores : bool
         Whether it goes beyond the cells that may have been declared before the run.
+    is_for : function, optional
+        From a :class:`Context` to whether the report has the section; by default it does.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Section:
     make: Callable[[Context], str]
     needs_rows: bool = False
     explores: bool = False
+    is_for: Callable[[Context], bool] | None = None
 
 
 @dataclass
@@ -76,6 +81,7 @@ class Context:
     gate: str = ""
     show_ids: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _boosts: dict[str, FairBoost] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[Slice]:
@@ -119,16 +125,27 @@ class Context:
     def focus_note(self) -> str:
         """Say which groups are looked at one by one, and which are left out."""
         if not self.flagged:
-            named = listing([quoted(cell.group) for cell in self.focus])
+            named = listing([quote(cell.group) for cell in self.focus])
             return f"No group is flagged. Shown instead: {named}, the nearest to a finding."
         left = self.flagged[CLOSELY:]
         if not left:
             return ""
-        named = listing([quoted(cell.group) for cell in left])
+        named = listing([quote(cell.group) for cell in left])
         return (
             f"Shown for the {CLOSELY} largest gaps of {len(self.flagged):,} flagged groups; left "
             f"out to bound the size of this page: {named}."
         )
+
+    @cached_property
+    def partial(self) -> PartialGaps:
+        """The gaps net of other groups and covariates, which the story and a chapter show."""
+        return self.audit.partial(self.covariates)
+
+    def boost(self, group: str) -> FairBoost:
+        """Return the boost of a group, which the story and a chapter show."""
+        if group not in self._boosts:
+            self._boosts[group] = self.audit.fair_boost(group)
+        return self._boosts[group]
 
     def draw(self, chart: str, *given: object, **options: object) -> str:
         """Return the chart of that name as HTML; the arguments are those behind the audit."""
@@ -137,12 +154,15 @@ class Context:
     def figure(self, chart: AnyChart) -> str:
         """Return a chart as HTML: drawn as SVG for print and for pages without scripts, and live.
 
+        Only live where nothing is here that draws.
+
         The specification comes along as data. Names from data are in its data and titles alone; an
         interpreter reads it that has no way to run code.
         """
         spec = specification(chart)
         # Ids differ by the number of the figure in the page.
-        static = _IDS.sub(rf"\1f{next(self._numbers)}-", svg_of(spec))
+        drawn = svg_of(spec) if can_draw() else ""
+        static = _IDS.sub(rf"\1f{next(self._numbers)}-", drawn)
         description = getattr(chart, "description", "") or ""
         return (
             f'<figure class="chart" role="img" aria-label="{escape(description)}">'

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,12 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.results.base import settings
 from mpc_lab.results.gate import Least, decide, state
-from mpc_lab.results.looks import looks_in_words
+from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import as_rows
 from mpc_lab.results.recipe import Recipe, describe_data, options_of, recipe, versions
 from mpc_lab.results.summary import Cell, interval_word, reading, slices
-from mpc_lab.results.wording import check_title, log_in_words
-from mpc_lab.text import guarded, is_few, minus, name, percent, plain, with_ends
+from mpc_lab.results.wording import check_title, log_in_words, looks_in_words
+from mpc_lab.text import guard_count, is_few, minus, name, percent, plain, with_ends
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -38,7 +39,7 @@ LIMITS = (
     "at which the item was shown, the gap carries that along.",
     "Inconclusive is not the same as no gap: few pairs give wide intervals.",
     "A gap says that the scores leave something out about the group; it does not say what or why.",
-    "An audit without a finding is no certificate: it speaks of one log, one outcome and the "
+    "An audit without a finding certifies nothing: it speaks of one log, one outcome and the "
     "groups that were given.",
 )
 
@@ -53,7 +54,7 @@ def model_card(
     """Return the section; see :meth:`mpc_lab.Audit.model_card`."""
     found, part, options = reading(audit, leaves=True), slices(audit)[0], options_of(audit)
     gate = state(audit, planned, gate_rule, least)
-    about = check_title(title)
+    about, looks = check_title(title), looks_in_words(audit.looks, audit.attrs.get("source"))
     level = percent(float(options.get("level", 0.95)))
     adjusted = "" if options.get("adjust") == "none" else "adjusted "
     shown = part.cells[:_ROWS]
@@ -75,8 +76,8 @@ def model_card(
         *([f"and {more:,} more groups.", ""] if more else []),
         "### How it was measured",
         "",
-        *_bullets([*found.compared, *found.more]),
-        *_bullets([looks] if (looks := looks_in_words(audit.looks)) else []),
+        *_bullets([*found.compared, *found.more, *([looks] if looks else [])]),
+        *_bullets(islice(every_line(audit._checked), 1 if audit._checked else 0)),
         "",
         *_bullets(_data(audit)),
         "",
@@ -219,6 +220,7 @@ def _gate(
         "intervals": "fixed" if found.planned is None else "anytime",
         "planned": found.planned,
         "set_aside": list(found.set_aside),
+        "contradicting": list(found.contradicting),
     }
 
 
@@ -244,7 +246,7 @@ def _queries(counts: int | list[int]) -> dict[str, Any]:
     """Return counts of queries: null, and "< 10" as text, where they are few."""
     several = [counts] if isinstance(counts, int) else counts
     numbers = [None if is_few(count) else count for count in several]
-    texts = [guarded(count) for count in several]
+    texts = [guard_count(count) for count in several]
     if isinstance(counts, int):
         return {"n_queries": numbers[0], "n_queries_text": texts[0]}
     return {"n_queries": numbers, "n_queries_text": texts}

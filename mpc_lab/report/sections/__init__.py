@@ -5,9 +5,11 @@ A new section is a function in a file of this folder, and a line in ``SECTIONS``
 
 from mpc_lab.report.context import Section
 from mpc_lab.report.sections.checks import balance, curves, ladder, power
+from mpc_lab.report.sections.difference import has_rules, rules
 from mpc_lab.report.sections.finding import finding, forest, pairs, verdicts
 from mpc_lab.report.sections.method import data_and_method, everything
 from mpc_lab.report.sections.rivals import boosts, rivals
+from mpc_lab.report.sections.why import why
 
 SECTIONS = [
     Section("finding", "The finding", finding),
@@ -17,6 +19,15 @@ SECTIONS = [
     Section("ladder", "What the standard errors rest on", ladder),
     Section("power", "What could have been found", power),
     Section("balance", "Are the two sides of the pairs alike", balance, needs_rows=True),
+    Section(
+        "rules",
+        "What each scoring rule changes",
+        rules,
+        needs_rows=True,
+        explores=True,
+        is_for=has_rules,
+    ),
+    Section("why", "What is left once other groups are held fixed", why, needs_rows=True),
     Section(
         "rivals",
         "Other measures, and why they disagree",

@@ -9,10 +9,11 @@ import xarray as xr
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.base import is_rank_only
+from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
 from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quoted, with_ends
+from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quote, with_ends
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -105,7 +106,18 @@ def ladder(context: Context) -> str:
         "queries or items carry the finding."
     )
     drawn = context.draw("ladder", context.part.rule, context.part.mode)
-    return paragraphs([how], "soft") + drawn
+    pieces = [paragraphs([how], "soft"), drawn]
+    if context.has_rows:
+        pieces += [context.attempt(_heaviest, context, cell) for cell in context.focus]
+    return "".join(pieces)
+
+
+def _heaviest(context: Context, cell: Cell) -> str:
+    """Name the query, and the item, without which the gap would change most."""
+    part = context.part
+    found = heaviest(context.audit, cell.group, part.rule, part.mode)
+    words = [heaviest_in_words(one, show_ids=context.show_ids) for one in found]
+    return paragraphs(words, "note")
 
 
 def power(context: Context) -> str:
@@ -193,7 +205,7 @@ def _drawn(found: xr.Dataset) -> str:
         return " among items that are shown about as often"
     if len(rows) == found.sizes["group"]:
         return " among the rows of each query"
-    named = ", ".join(quoted(name) for name in rows)
+    named = ", ".join(quote(name) for name in rows)
     return f" among items that are shown about as often (for {named} among the rows of each query)"
 
 

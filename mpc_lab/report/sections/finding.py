@@ -8,10 +8,11 @@ import pandas as pd
 
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
+from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
-from mpc_lab.text import between, entry, guarded, minus, p_value, with_ends
+from mpc_lab.text import between, entry, guard_count, minus, p_value, with_ends
 from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -39,6 +40,14 @@ def finding(context: Context) -> str:
 
 
 def _preflight(context: Context) -> str:
+    """Return one line where every check is ok; else the head of the page has said it."""
+    checked = context.audit._checked
+    if not checked or any(one.state != OK for one in checked):
+        return ""
+    return paragraphs(every_line(checked), "soft")
+
+
+def poor_checks(context: Context) -> str:
     """Return a line for each check that is not ok, and the remedies folded away."""
     poor = [one.to_leave() for one in context.audit._checked if one.state != OK]
     if not poor:
@@ -72,7 +81,7 @@ def _sizes(context: Context) -> str:
 
 def forest(context: Context) -> str:
     """Return the forest of all groups."""
-    note = "Hover over a mark for its numbers. Triangles are findings; the line at 0 is no gap."
+    note = "Hover over a mark for its numbers. Triangles are findings; the line at 0 means no gap."
     return context.draw("forest", limit=_FOREST) + paragraphs([note], "soft")
 
 
@@ -120,7 +129,7 @@ def _row(cell: Cell, findable: float) -> list[str]:
         escape(p_value(cell.p)),
         entry(cell.epsilon, ".3g"),
         entry(cell.pairs, ",d"),
-        escape(guarded(cell.queries)),
+        escape(guard_count(cell.queries)),
         entry(cell.effective, ",.1f"),
         entry(findable, 3),
     ]

@@ -10,7 +10,7 @@ from mpc_lab.html import definitions, escape, paragraphs
 from mpc_lab.report.context import Context
 from mpc_lab.report.documents import LIMITS
 from mpc_lab.results.recipe import Recipe, columns, fingerprint, options_of, recipe, versions
-from mpc_lab.results.wording import terms_in_words
+from mpc_lab.results.wording import left_out_in_words, terms_in_words
 from mpc_lab.vocabulary import ITEM, MODES, VARIANCES
 
 _SETTING_AT_MOST = 600
@@ -59,12 +59,13 @@ def _data(context: Context) -> str:
     counted = [f"{int(options[key]):,} {noun}" for key, noun in sizes if options.get(key)]
     lines = [f"{', '.join(counted)}."] if counted else []
     if options.get("n_units") and options["n_units"] != options.get("n_queries"):
-        lines.append(f"Queries lie in {int(options['n_units']):,} units, which are the clusters.")
+        lines.append(
+            f"Queries belong to {int(options['n_units']):,} units, which are the clusters."
+        )
     if not options.get("n_items"):
         lines.append("Items are not known: intervals allow for shared queries, not for items.")
-    dropped = int(options.get("n_dropped", 0))
-    if dropped:
-        lines.append(f"{dropped:,} rows with a missing value were left out.")
+    if left_out := left_out_in_words(options):
+        lines.append(left_out)
     named = [(role, value) for role, value in columns(context.audit).items()]
     return paragraphs(lines) + definitions([(role, _shown(value)) for role, value in named])
 
@@ -83,7 +84,7 @@ def _pairs(context: Context) -> str:
         + "; ".join(f"{mode}: {MODES[mode].method}" for mode in modes)
         + ".",
         "A verdict needs matched and mirrored pairs to say the same: where outcomes rise with the "
-        "score, and where a higher place helps, the gap at a tie lies between the two. Two tests "
+        "score, and where a higher place helps, the gap at a tie is between the two. Two tests "
         "that must both reject need no further correction.",
     ]
     return paragraphs(lines) + _formula("gap") + paragraphs(after)
@@ -201,7 +202,7 @@ _ELSEWHERE = {"options", "versions", "columns", "fingerprint", "source", "rule_k
 
 
 def _opened(value: Any) -> Any:
-    """Return an attribute that was written as JSON as what it stands for."""
+    """Return an attribute that was written as JSON as what it means."""
     if not (isinstance(value, str) and value[:1] in ("{", "[")):
         return value
     try:
