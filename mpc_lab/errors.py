@@ -19,7 +19,7 @@ class MpcError(ValueError):
 
 
 class AuditFailed(MpcError):
-    """A group lies outside the tolerance of a gate.
+    """A group is outside the tolerance of a gate.
 
     Attributes
     ----------
@@ -51,11 +51,26 @@ def near_match(name: object, choices: Iterable[str]) -> str:
     return f" There are: {listed}{more}."
 
 
+def near_matches(names: Iterable[str], choices: Iterable[str]) -> str:
+    """Return one hint for several misspelt names.
+
+    Examples
+    --------
+    >>> near_matches(["scroe", "usr"], ["score", "user"])
+    " Did you mean 'score', 'user'?"
+    """
+    known = list(choices)
+    found = [difflib.get_close_matches(name, known, n=1, cutoff=0.6) for name in names]
+    if all(found):
+        return f" Did you mean {', '.join(repr(one[0]) for one in found)}?"
+    return near_match("", known)
+
+
 # ---- arguments: one check for each kind, with one sentence
 
 
 def as_number(value: object) -> float:
-    """Return a number as a float, and NaN, which lies in no range, for everything else.
+    """Return a number as a float, and NaN, which is in no range, for everything else.
 
     True and False are not numbers; a whole number that no float can hold is infinite.
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def paragraphs(lines: Iterable[object], kind: str = "") -> str:
 
 
 def definitions(pairs: Iterable[tuple[object, object]]) -> str:
-    """Return a list of names and what they stand for."""
+    """Return a list of names and what they mean."""
     items = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in pairs)
     return f"<dl>{items}</dl>"
 
@@ -144,6 +145,39 @@ def json_in_page(value: object) -> str:
     return json.dumps(value, allow_nan=False, cls=PageJSON)
 
 
+def can_draw() -> bool:
+    """Whether vl-convert is here, which draws pictures and has the chart library."""
+    return find_spec("vl_convert") is not None
+
+
+def need_drawer() -> Any:
+    """Return the package that draws pictures; the error says what to do without it."""
+    if not can_draw():
+        raise MpcError(
+            "vl-convert-python must be installed to draw pictures. Run "
+            'pip install vl-convert-python, or save the chart as ".html".'
+        )
+    import vl_convert
+
+    return vl_convert
+
+
+# Where the chart library comes from if it is not here: Altair's own place for it.
+CHART_SERVER = "https://cdn.jsdelivr.net"
+
+
+def fetched_library() -> tuple[str, ...]:
+    """Return the addresses of Vega, Vega-Lite and Vega-Embed, in the versions of Altair."""
+    import altair as alt
+
+    versions = (
+        ("vega", alt.VEGA_VERSION),
+        ("vega-lite", alt.VEGALITE_VERSION),
+        ("vega-embed", alt.VEGAEMBED_VERSION),
+    )
+    return tuple(f"{CHART_SERVER}/npm/{name}@{number}" for name, number in versions)
+
+
 def chart_library(then: str, folder: Path | None = None) -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script that fetches nothing.
 
@@ -155,8 +189,7 @@ def chart_library(then: str, folder: Path | None = None) -> str:
         Where the script is kept, since it takes two seconds to make; by default the user's cache.
         If that cannot be written, nothing is kept.
     """
-    import vl_convert
-
+    vl_convert = need_drawer()
     if folder is None:
         import pooch
 

@@ -81,7 +81,7 @@ class _Magic:
         options = self._options(line)
         last = None if cell is None else _run(self._shell, cell, options.frame is None)
         try:
-            frame = last if options.frame is None else self._named(options.frame)
+            frame = last if options.frame is None else self._find(options.frame)
             found = self._audit(frame, options)
         except MpcError as error:
             # Only the sentence is of use; IPython shows this error without a traceback.
@@ -95,10 +95,10 @@ class _Magic:
         except ValueError as error:
             raise UsageError(f"The line of %%mpc_audit cannot be read: {error}.") from None
         if not options.name.isidentifier() or keyword.iskeyword(options.name):
-            raise UsageError(f"--name takes a name that Python allows, not {options.name!r}.")
+            raise UsageError(f"--name must be a name that Python allows; got {options.name!r}.")
         return options
 
-    def _named(self, text: str) -> Any:
+    def _find(self, text: str) -> Any:
         space = self._shell.user_ns
         first = text.partition(".")[0]
         if first not in space:
@@ -109,7 +109,7 @@ class _Magic:
         value = space[first]
         for part in text.split(".")[1:]:
             if not hasattr(value, part):
-                raise MpcError(f"{text!r} cannot be audited: there is no {part!r} in it.")
+                raise MpcError(f"{text!r} cannot be audited: it has no {part!r}.")
             value = getattr(value, part)
         return value
 
@@ -118,8 +118,8 @@ class _Magic:
 
         if frame is None:
             raise MpcError(
-                "%%mpc_audit needs a frame: name it on the line, as in %%mpc_audit log --query …, "
-                "or let the cell's last line be the frame."
+                "%%mpc_audit must have a frame; got none. Name it on the line, as in "
+                "%%mpc_audit log --query …, or make it the last line of the cell."
             )
         return audit(frame, **_keywords(frame, options))
 

@@ -52,7 +52,7 @@ class Factors:
         return found
 
 
-def filled_matrix(user: Ints, item: Ints, rating: Floats) -> LinearOperator:
+def fill_matrix(user: Ints, item: Ints, rating: Floats) -> LinearOperator:
     """Return the user × item matrix with the mean rating in its empty cells, without building it.
 
     It is mean·11ᵀ plus a sparse matrix of the ratings less their mean.
@@ -68,7 +68,7 @@ def best_factors(matrix: LinearOperator, rank: int) -> Factors:
     """Return the factors of the nearest matrix of the given rank, which is below both sides.
 
     With V the top right singular vectors, A V Vᵀ is that matrix: its error depends on the space
-    that V spans alone, not on how well the singular values inside it are told apart.
+    that V spans alone, not on how well the singular values inside it are separated.
     """
     tall = matrix.shape[0] >= matrix.shape[1]
     across = matrix if tall else matrix.T
@@ -80,7 +80,7 @@ def best_factors(matrix: LinearOperator, rank: int) -> Factors:
 def _top_right_vectors(matrix: LinearOperator, rank: int) -> Floats:
     start = np.random.default_rng(0).standard_normal(matrix.shape[1])
     _, vectors = eigsh(matrix.T @ matrix, k=rank, which="LM", v0=start, tol=0, **_SEED)
-    # ARPACK's vectors are not quite orthogonal where singular values lie close together.
+    # ARPACK's vectors are not quite orthogonal where singular values are close together.
     orthogonal: Floats = np.linalg.qr(vectors)[0]
     return orthogonal
 
@@ -91,7 +91,7 @@ COLUMNS = ("user", "item", "rating", "timestamp")
 def svd(ratings: Any, rank: int = 64, train_fraction: float = 0.8) -> pd.DataFrame:
     r"""Learn from early ratings by a truncated SVD, and score the later ones.
 
-    Ratings are sorted by time, ties in the order in which they came, and the first share trains.
+    Ratings are sorted by time, ties in their original order, and the first share trains.
     With R the training ratings and m their mean, the user × item matrix
 
     .. math:: A_{ui} = R_{ui}\ \text{if}\ u\ \text{rated}\ i, \quad m\ \text{otherwise}
@@ -136,9 +136,9 @@ def svd(ratings: Any, rank: int = 64, train_fraction: float = 0.8) -> pd.DataFra
     user, item = (pd.factorize(rows[name])[0].astype(np.int64) for name in ("user", "item"))
     _check_once(rows, user, item)
     train = slice(n_train)
-    kept = _checked_rank(rank, user[train], item[train])
+    kept = _check_rank(rank, user[train], item[train])
     rating = rows["rating"].to_numpy(dtype=np.float64)[train]
-    factors = best_factors(filled_matrix(user[train], item[train], rating), kept)
+    factors = best_factors(fill_matrix(user[train], item[train], rating), kept)
     is_known = (user <= user[train].max()) & (item <= item[train].max())
     later = n_train + np.flatnonzero(is_known[n_train:])
     scored = rows.iloc[later].reset_index(drop=True)
@@ -153,21 +153,20 @@ def _by_time(table: Frame) -> pd.DataFrame:
         absent = is_missing(series)
         if absent.any():
             raise MpcError(
-                f"The column {name!r} must be complete, but {int(absent.sum()):,} of its values "
-                f"are missing, the first in row {int(absent.argmax())} (rows count from 0): "
-                "leave such rows out."
+                f"Column {name!r} must be complete; got {int(absent.sum()):,} missing values, the "
+                f"first in row {int(absent.argmax())} (rows count from 0). Leave such rows out."
             )
         columns[name] = pandas_series(series).reset_index(drop=True)
     if not np.isfinite(numbers(get_column(table, "rating"), "The column 'rating'")).all():
         raise MpcError(
-            "The column 'rating' must hold finite numbers, but some are infinite: leave them out."
+            "Column 'rating' must hold finite numbers; got infinite ones. Leave such rows out."
         )
     try:
         return pd.DataFrame(columns).sort_values("timestamp", kind="stable", ignore_index=True)
     except TypeError as error:
         raise MpcError(
-            f"The column 'timestamp' must hold times or numbers that can be sorted, but {error}: "
-            "convert it first."
+            "Column 'timestamp' must hold times or numbers that can be sorted; got an error "
+            f"({error}). Convert it first."
         ) from error
 
 
@@ -177,8 +176,8 @@ def _train_size(fraction: float, n_rows: int) -> int:
     size = int(Fraction(repr(float(fraction))) * n_rows)
     if not size:
         raise MpcError(
-            f"train_fraction={fraction!r} of {n_rows:,} ratings leaves none to learn from; "
-            "give more ratings or a larger fraction."
+            f"train_fraction must leave ratings to learn from; got {fraction!r} of {n_rows:,} "
+            "ratings. Give more ratings, or a larger fraction."
         )
     return size
 
@@ -190,12 +189,12 @@ def _check_once(rows: pd.DataFrame, user: Ints, item: Ints) -> None:
         row = rows[pd.Series(cell).duplicated()][:1]
         who, what = row["user"].tolist()[0], row["item"].tolist()[0]
         raise MpcError(
-            f"A user may rate an item once, but user {who!r} rated item {what!r} more than once: "
-            "keep one of these ratings."
+            f"A user must rate an item at most once; got several ratings of item {what!r} by user "
+            f"{who!r}. Keep one of them."
         )
 
 
-def _checked_rank(rank: object, user: Ints, item: Ints) -> int:
+def _check_rank(rank: object, user: Ints, item: Ints) -> int:
     n_users, n_items = int(user.max()) + 1, int(item.max()) + 1
     few = f"It must be below the {n_users:,} users and {n_items:,} items of the training ratings."
     return check_count("rank", rank, at_most=min(n_users, n_items) - 1, remedy=few)

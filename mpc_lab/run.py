@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,14 +18,13 @@ from mpc_lab.engines.memory import open_log
 from mpc_lab.engines.running import Progress
 from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import correlation
-from mpc_lab.inference.verdicts import mde
+from mpc_lab.pairing.correlating import covariances
 from mpc_lab.pairing.enough import choose_enough
-from mpc_lab.pairing.kernels import announced_compilation
+from mpc_lab.pairing.kernels import announce_compilation
 from mpc_lab.pairing.measure import (
-    NO_THRESHOLD,
     Headline,
     choose_thresholds,
-    covariances,
+    find_complements,
     goes_by_place,
     has_ties,
     insert_thresholds,
@@ -49,25 +48,32 @@ from mpc_lab.pairing.terms import (
     default_grid,
     round_up,
 )
-from mpc_lab.pairing.walk import Source
-from mpc_lab.ranking import Ranking
+from mpc_lab.pairing.walk import Rewalk, Source, Walk
+from mpc_lab.ranking import LogFacts, Ranking
 from mpc_lab.results import Audit, assemble
-from mpc_lab.results.assemble import infer
-from mpc_lab.results.looks import count_look, key_of
-from mpc_lab.results.plan import Plan, attributes, check_bounds, find_bounds, make_plan
-from mpc_lab.results.schema import HEADLINE, HEADLINE_DIMS, check_headline, noted
+from mpc_lab.results.plan import (
+    Plan,
+    attributes,
+    check_bounds,
+    complements_attribute,
+    count_look,
+    find_bounds,
+    key_of,
+    make_plan,
+)
+from mpc_lab.results.questions.bootstrap import add_to_headline
+from mpc_lab.results.questions.power import choose_powered, tried_attribute
 from mpc_lab.results.sums import label_sums
 from mpc_lab.scoring import Baseline, Column, Custom, Rule
-from mpc_lab.vocabulary import CR3, ITEM, MATCHED, VARIANCES, Flags, Floats, Ints
+from mpc_lab.vocabulary import ADJACENT, CR3, ITEM, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import ArrayLike
 
-    from mpc_lab.ranking import LogFacts
+    from mpc_lab.engines.parts import PartsSource
 
-
-_FIRST_PERCENTILE = Quantile(0.01)
+FIRST_PERCENTILE = Quantile(0.01)
 
 
 def audit(
@@ -76,7 +82,7 @@ def audit(
     groups: Sequence[str] | None = None,
     scoring_rules: Any = ("baseline",),
     pairing_modes: Sequence[str] | None = None,
-    threshold: Threshold = _FIRST_PERCENTILE,
+    threshold: Threshold = FIRST_PERCENTILE,
     epsilon: ArrayLike | None = None,
     cluster: str = "auto",
     level: float = 0.95,
@@ -108,8 +114,8 @@ def audit(
     .. math:: \mathrm{MPC}_\varepsilon(g) = \frac{1}{P} \sum_{(i, j)} (y_i - y_j),
               \qquad 0 \le s_j - s_i \le \varepsilon.
 
-    Positive: the outcome is higher for items of the group than for the items ranked just above
-    them.
+    Above 0, the outcome is higher for items of the group than for items with the same score or
+    ranked just above them.
 
     Parameters
     ----------
@@ -139,13 +145,14 @@ def audit(
     epsilon : list of float, optional
         The grid of the curve; by default round numbers around the thresholds.
     cluster : {"auto", "union", "query", "item", "producer", "naive"}
-        What may make pairs alike: a common query (or unit), a common item, a common producer of
-        items, nothing, or either of query and item (``union``; of query and producer where
-        producers are known). ``auto`` is ``union`` where items are known, else ``query``.
+        Which pairs may depend on each other: those that share a query (or unit), an item, a
+        producer of items, either a query or an item (``union``; a query or a producer where
+        producers are known), or none (``naive``). ``auto`` is ``union`` where items are known,
+        else ``query``.
     level : float
         Confidence level.
     adjust : {"holm", "romano_wolf", "fdr_bh", "none"}
-        Correction for looking at several groups and scoring rules.
+        Correction for looking at several groups; each scoring rule is a family of its own.
     tolerance : float, optional
         A gap inside ± this, in units of the outcome, is called ``within tolerance``.
     primary : tuple, optional
@@ -157,16 +164,16 @@ def audit(
         :meth:`Audit.confidence_sequence` and ``check(anytime=True)``. Outcomes of 0 and 1 in
         memory have them by themselves; for files and clusters that are walked, give ``(0, 1)``.
     pairs_cap : int
-        The most pairs of a query that those intervals look at, the closest ones; fix it before
-        the first look.
+        How many pairs of a query those intervals look at: the closest ones. Fix it before the
+        first look.
     bootstrap : int
-        Also resample queries so many times: the headline then has ``bootstrap_low`` and
+        Resample queries this many times as well: the headline then has ``bootstrap_low`` and
         ``bootstrap_high`` (percentile), ``bootstrap_t_low`` and ``bootstrap_t_high`` (studentised).
     seed : int
-        For whatever is drawn at random.
+        Seed of everything that is drawn at random.
     against : str, optional
-        Pair items of a group with members of this group only; by default with all items outside
-        the group. The group itself is not audited then.
+        Pair the items of each group with members of this group only, which is then not audited
+        itself; by default with all items outside the group.
     closeness : {"score", "query_sd", "percentile"}
         On what scale two scores are close: as they are; divided by the standard deviation of the
         logged scores of their query, for logs whose queries have scores of different spread; or
@@ -250,16 +257,38 @@ def audit(
         )
         log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
         _check_rows_stay(plan, log)
-        with announced_compilation(bar.wanted), log.source(plan, bar) as source:
-            made = _with_bootstrap(plan, _run(plan, log, source))
-        made._looks = count_look(key_of(log.ranking, log.origin), _tags(made))
+        with announce_compilation(bar.wanted), log.source(plan, bar) as source:
+            made = _run(plan, log, source)
+            if plan.bootstrap:
+                add_to_headline(made, plan.bootstrap, plan.seed)
+        made._looks = count_look(key_of(log.ranking, log.origin), made.attrs)
         return made
 
 
-def _tags(made: Audit) -> dict[str, Any]:
-    """Return the options of an audit and the columns that it was made from."""
-    options, columns = (json.loads(str(made.attrs[name])) for name in ("options", "columns"))
-    return {**options, **columns}
+def audit_slices(
+    ranking: Ranking, groups: Sequence[str], mode: str, *, progress: bool | None, **options: Any
+) -> Audit:
+    """Audit many groups for their gaps alone: unadjusted, without effects of place or a curve.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    groups : sequence of str
+    mode : str
+        The pairing mode.
+    progress : bool, optional
+    **options
+        ``threshold``, ``cluster``, ``level``, ``seed``, ``estimand``, ``contrast`` and
+        ``outcome_cap`` of `audit`.
+    """
+    rest: dict[str, Any] = {"adjust": "none", "tolerance": None, "bootstrap": 0, "epsilon": [0.0]}
+    rest |= {"groups": groups, "scoring_rules": ("baseline",), "pairing_modes": (mode,)}
+    with Progress(progress) as bar:
+        log = open_log(ranking, {})
+        plan = replace(make_plan(log.known, **rest, **options), place_effect=False)
+        log = log.with_cap(plan.outcome_cap).with_owner(plan.owner)
+        with announce_compilation(bar.wanted), log.source(plan, bar) as source:
+            return _run(plan, log, source)
 
 
 def _check_keywords(columns: dict[str, Any]) -> None:
@@ -277,13 +306,13 @@ def _check_rows_stay(plan: Plan, log: OpenLog) -> None:
     for rule in plan.scoring_rules:
         if isinstance(rule, Custom):
             raise MpcError(
-                f"The scoring rule {rule.label!r} is a function of all rows in memory, and these "
-                "rows stay where they are: write its scores into a column of the log and pass "
+                f"Scoring rule {rule.label!r} must have all rows in memory; got a log "
+                "that is read in parts. Write its scores into a column of the log and pass "
                 f"mpc.Column({rule.label!r})."
             )
     if plan.bootstrap:
         raise MpcError(
-            "bootstrap draws from the queries in memory, and these rows stay where they are: leave "
+            "bootstrap must have the queries in memory; got a log that is read in parts. Leave "
             "bootstrap out, or audit a part of the log that fits, as a Ranking."
         )
 
@@ -295,23 +324,28 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     wanted = np.stack([one.headline.wanted for one in chosen])
     grid = _grid(plan, source, epsilon)
     layouts = [insert_thresholds(own, grid) for own in epsilon]
-    # Sums over items count these too; sums over producers do not.
-    how = {"items": False, "count_items": not _items(plan) or plan.owner != ITEM}
-    moments = [
-        measure(source, rule, edges, modes=plan.swept_modes, **how)
-        for rule, (edges, _, _) in zip(rules, layouts, strict=True)
-    ]
-    own = [part.at(index) for part, (_, _, index) in zip(moments, layouts, strict=True)]
+    later = _Later(plan, log, layouts, grid)
+    if log.ranking is None:
+        # To read the log once more for the grid would take longer than to sweep it now.
+        own = [
+            part.at(index) for part, (_, _, index) in zip(later.sweep(source), layouts, strict=True)
+        ]
+    else:
+        own = [
+            _measure(plan, source, rule, np.take_along_axis(edges, index, axis=1))
+            for rule, (edges, _, index) in zip(rules, layouts, strict=True)
+        ]
     sides = _compare_sides(plan, source, own)
     own = [found.own for found in sides] if sides else own
     if _items(plan):
         own = [measure_items(source, *cells) for cells in zip(rules, own, strict=True)]
-    later = _Later(plan, log, moments, grid, [here for _, here, _ in layouts])
     together = None
     if plan.adjust == "romano_wolf":
         moving = covariances(source, rules, plan.swept_modes, epsilon, own)
         together = [correlation(of_mode) for of_mode in moving]
     capped = _capped_sums(plan, log, source, epsilon)
+    complements = _complements(plan, source)
+    powered = isinstance(plan.threshold, Powered)
     own, weights = _weigh(plan, source, own, sides)
     return Audit(
         assemble.headline(
@@ -323,6 +357,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
             weights=weights,
             flags=_flags(chosen),
             sides=sides,
+            complements=complements,
         ),
         later.curve,
         lambda: label_sums(
@@ -336,7 +371,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         ),
         attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))}
-        | _tried(plan, chosen)
+        | (tried_attribute(plan, [one.tried for one in chosen]) if powered else {})
+        | complements_attribute(plan, *complements)
         | _left_out(log, sides),
         ranking=log.ranking,
         scores=None if log.ranking is None else partial(_scores, plan, log.ranking),
@@ -346,7 +382,19 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         # To read a log again for every cell would take longer than once for all of them.
         curve_part=None if log.ranking is None else later.curve_part,
         reread=None if log.ranking is not None else partial(_reread, plan, log, source.facts),
+        walk=_rewalk(plan, log),
+        walk_with=None if log.ranking is not None else partial(_walk_with, plan, log),
     )
+
+
+def _complements(plan: Plan, source: Source) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the groups that could contradict each other, and the rules under which they could.
+
+    At one threshold they cannot; compared with a third group, both may have the same direction.
+    """
+    if isinstance(plan.threshold, float) or plan.against is not None:
+        return [], []
+    return find_complements(source), plan.common_scores
 
 
 def _capped_sums(
@@ -393,7 +441,7 @@ def _compare_sides(plan: Plan, source: Source, own: list[Moments]) -> list[TwoSi
     found = []
     for rule, part in zip(plan.scoring_rules, own, strict=True):
         compared = compare_sides(source, rule, part)
-        if _items(plan):
+        if _items(plan) and plan.place_effect:
             compared = replace(compared, place=measure_items(source, rule, compared.place))
         found.append(compared)
     return found
@@ -428,32 +476,58 @@ def _weigh(
     return every, weights
 
 
+def _rewalk(plan: Plan, log: OpenLog) -> Rewalk:
+    """Return how to walk the log again, with rows of one score in their order."""
+    modes = tuple(dict.fromkeys((*plan.pairing_modes, ADJACENT.name)))
+    # Spark does not keep the order of rows.
+    in_order = log.origin["kind"] != "spark" or log.known.columns.position is not None
+    opened = partial(log.source, replace(plan, pairing_modes=modes), None)
+    return Rewalk(tuple(plan.scoring_rules), opened, in_order=in_order)
+
+
 def _reread(plan: Plan, log: OpenLog, facts: LogFacts) -> Ranking:
     """Read the rows of a log that was walked, with the columns that its rules name."""
     extra = [rule.name for rule in plan.scoring_rules if isinstance(rule, Column)]
     return log.read_rows(extra, facts.n_rows)
 
 
+@contextmanager
+def _walk_with(plan: Plan, log: OpenLog, columns: Sequence[str]) -> Iterator[tuple[Walk, LogFacts]]:
+    """Walk a log that is not in memory once more, under the logged scores, with more columns."""
+    rules: tuple[Rule, ...] = (Baseline(), *(Column(name) for name in columns))
+    with log.source(replace(plan, scoring_rules=rules), None) as source:
+        # Whatever is not in memory is in parts.
+        yield cast("PartsSource", source).walk_logged(columns), source.facts
+
+
 class _Later:
     """What is made when it is first asked for: what a second sweep finds on the whole grid.
 
-    The grid reaches far beyond the headline's thresholds, and most of its pairs lie there. A log
-    that did not stay in memory is read again for both at once.
+    The grid reaches far beyond the headline's thresholds, and most of its pairs are there.
     """
 
     def __init__(
         self,
         plan: Plan,
         log: OpenLog,
-        moments: list[Moments],
+        layouts: list[tuple[Floats, Ints, Ints]],
         grid: Floats,
-        in_edges: list[Ints],
     ) -> None:
-        self._plan, self._log, self._swept = plan, log, moments
-        self._grid, self._in_edges = grid, in_edges
+        self._plan, self._log, self._layouts = plan, log, layouts
+        self._grid, self._in_edges = grid, [here for _, here, _ in layouts]
+        self._swept: list[Moments] | None = None
         self._moments: list[Moments] | None = None
         self._cross: dict[int, Any] = {}
         self._parts: dict[tuple[str, str], xr.Dataset] = {}
+
+    def sweep(self, source: Source) -> list[Moments]:
+        """Return the sums on the whole grid that one sweep finds."""
+        if self._swept is None:
+            self._swept = [
+                _measure(self._plan, source, rule, edges)
+                for rule, (edges, _, _) in zip(self._plan.scoring_rules, self._layouts, strict=True)
+            ]
+        return self._swept
 
     def curve(self) -> xr.Dataset:
         """Return the curves of all cells."""
@@ -469,11 +543,11 @@ class _Later:
 
     def _second_pass(self) -> _Later:
         """Compare both sides inside cells of places at every threshold: of one cell alone."""
-        swept = self._swept[0]
-        if swept.cells is None:
-            return self
         rule, (part,), (together,) = self._plan.scoring_rules[0], self.moments, self.cross(0)
+        if part.cells is None:
+            return self
         with self._log.source(self._plan, None) as source:
+            (swept,) = self.sweep(source)
             found, moving = compare_on_curve(source, rule, swept, part, items=_items(self._plan))
         groups, sums = together
         self._moments = [found]
@@ -485,8 +559,11 @@ class _Later:
         plan = replace(
             self._plan, groups=(group,), scoring_rules=(self._plan.scoring_rules[number],)
         )
-        swept = self._swept[number].of_groups(np.array([at]))
-        return _Later(plan, self._log, [swept], self._grid, [self._in_edges[number][[at]]])
+        edges, here, index = self._layouts[number]
+        only = _Later(plan, self._log, [(edges[[at]], here[[at]], index[[at]])], self._grid)
+        if self._swept is not None:
+            only._swept = [self._swept[number].of_groups(np.array([at]))]
+        return only
 
     @property
     def moments(self) -> list[Moments]:
@@ -504,8 +581,8 @@ class _Later:
     def _sweep_again(self) -> None:
         found = []
         with self._log.source(self._plan, None) as source:
-            for number, rule in enumerate(self._plan.scoring_rules):
-                moments = self._swept[number]
+            cells = zip(self._plan.scoring_rules, self.sweep(source), strict=True)
+            for number, (rule, moments) in enumerate(cells):
                 if _items(self._plan):
                     moments = measure_items(source, rule, moments)
                 moments, self._cross[number] = weigh_curve(source, rule, moments)
@@ -513,22 +590,11 @@ class _Later:
         self._moments = found
 
 
-def _with_bootstrap(plan: Plan, made: Audit) -> Audit:
-    """Put the bootstrap intervals into the headline, where they were asked for."""
-    if not plan.bootstrap:
-        return made
-    found = made.bootstrap(plan.bootstrap, plan.seed)
-    columns = {
-        "bootstrap_low": "percentile_low",
-        "bootstrap_high": "percentile_high",
-        "bootstrap_t_low": "studentised_low",
-        "bootstrap_t_high": "studentised_high",
-    }
-    added = {name: (HEADLINE_DIMS, found[column].values) for name, column in columns.items()}
-    for name, (dims, values) in added.items():
-        made.headline[name] = (dims, values, noted(HEADLINE[name]))
-    made.headline = check_headline(made.headline)
-    return made
+def _measure(plan: Plan, source: Source, rule: Rule, edges: Floats) -> Moments:
+    """Sweep once; sums over items, which come later, count these too, but not over producers."""
+    count_items = not _items(plan) or plan.owner != ITEM
+    modes = plan.swept_modes
+    return measure(source, rule, edges, modes=modes, items=False, count_items=count_items)
 
 
 def _items(plan: Plan) -> bool:
@@ -542,16 +608,18 @@ class _Chosen:
     Attributes
     ----------
     headline : Headline
-    underpowered, short_of_pairs : bool array (group,) or None
-        Where no threshold has the power asked for; where too few pairs are close.
+    underpowered : bool array (group,) or None
+        Where no threshold has the power asked for.
     tried : float64 array (group, candidate, 2) or None
         Thresholds, and the least gap that each would find.
+    short_of_pairs : bool array (group,) or None
+        Where too few pairs are close.
     """
 
     headline: Headline
     underpowered: Flags | None = None
-    short_of_pairs: Flags | None = None
     tried: Floats | None = None
+    short_of_pairs: Flags | None = None
 
 
 def _thresholds(plan: Plan, source: Source, rule: Rule) -> _Chosen:
@@ -563,61 +631,23 @@ def _thresholds(plan: Plan, source: Source, rule: Rule) -> _Chosen:
         headline, short = choose_enough(source, rule, plan.threshold)
         return _Chosen(headline, short_of_pairs=short)
     if isinstance(plan.threshold, Powered):
-        return _with_power(plan, plan.threshold, source, rule)
+        candidates = _choose(plan, source, rule, plan.threshold.candidates)
+        return _Chosen(*choose_powered(plan, plan.threshold, source, rule, candidates))
     return _Chosen(_choose(plan, source, rule, (plan.threshold,))[0])
-
-
-def _with_power(plan: Plan, threshold: Powered, source: Source, rule: Rule) -> _Chosen:
-    candidates = _choose(plan, source, rule, threshold.candidates)
-    epsilon = np.stack([candidate.epsilon for candidate in candidates], axis=1)
-    wanted = np.stack([candidate.wanted for candidate in candidates], axis=1)
-    edges = np.nan_to_num(epsilon, nan=NO_THRESHOLD)
-    moments = measure(source, rule, edges, modes=(MATCHED,), items=_items(plan))
-    if plan.correction == CR3:
-        moments, _ = weigh_headline(source, rule, moments)
-    found = infer(moments, **plan.inference)
-    std_error, dof = found.std_error[0], found.dof[0]
-    smallest = mde(std_error, dof, level=plan.level, power=threshold.power)
-    enough = smallest <= threshold.effect
-    best = np.argmin(np.where(np.isnan(std_error), np.inf, std_error), axis=1)
-    pick = np.where(enough.any(axis=1), np.argmax(enough, axis=1), best)
-    group = np.arange(len(plan.groups))
-    headline = Headline(epsilon[group, pick], wanted[group, pick], candidates[0].all_pairs)
-    lacking = np.asarray(~enough.any(axis=1))
-    return _Chosen(headline, lacking, tried=np.stack([epsilon, smallest], axis=2))
 
 
 def _flags(chosen: Sequence[_Chosen]) -> dict[str, Flags]:
     """Return what the thresholds of all rules fall short of: arrays (rule, group) by name."""
     every = {
-        "underpowered": [one.underpowered for one in chosen],
-        "short_of_pairs": [one.short_of_pairs for one in chosen],
+        name: [getattr(one, name) for one in chosen] for name in ("underpowered", "short_of_pairs")
     }
-    known = {name: [f for f in flags if f is not None] for name, flags in every.items()}
-    return {name: np.stack(flags) for name, flags in known.items() if flags}
-
-
-def _tried(plan: Plan, chosen: Sequence[_Chosen]) -> dict[str, int | float | str]:
-    """Return the attribute with the thresholds that `Powered` tried, by rule and group."""
-    cells = {
-        label: {
-            group: [[_rounded(value) for value in pair] for pair in of_group]
-            for group, of_group in zip(plan.groups, one.tried.tolist(), strict=True)
-        }
-        for label, one in zip(plan.rule_labels, chosen, strict=True)
-        if one.tried is not None
-    }
-    return {"tried": json.dumps(cells)} if cells else {}
-
-
-def _rounded(value: float) -> float | None:
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+    return {name: np.stack(flags) for name, flags in every.items() if flags[0] is not None}
 
 
 def _choose(
     plan: Plan, source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
 ) -> list[Headline]:
-    """Find thresholds; among shares of a list, equal ones must not be told apart by rounding."""
+    """Find thresholds; among shares of a list, rounding must not make equal ones differ."""
     found = choose_thresholds(source, rule, thresholds)
     if plan.closeness != PERCENTILE:
         return found

@@ -24,7 +24,7 @@ _DECIMALS_AT_MOST = 6
 _LARGE = 1e7
 _SMALLEST_P = 0.0001
 # A number's own sign: at the start, behind a space or a bracket, or in an exponent. A hyphen
-# inside a word is none.
+# inside a word is not one.
 _BELOW_ZERO = re.compile(r"(?:(?<![^\s(])|(?<=\de))-(?=\d|inf\b|∞)")
 
 NOTHING = "–"
@@ -72,8 +72,8 @@ def name(label: object) -> str:
     return shown if len(shown) <= _NAME_AT_MOST else shown[: _NAME_AT_MOST - 3] + "..."
 
 
-def quoted(label: object) -> str:
-    """Return a name in quotes."""
+def quote(label: object) -> str:
+    """Put a name in quotes."""
     return f"'{name(label)}'"
 
 
@@ -96,6 +96,36 @@ def labels(names: Iterable[object]) -> list[str]:
         seen.add(label)
         shown.append(label)
     return shown
+
+
+def middle_cut(names: Iterable[object], at_most: int = _LABEL_AT_MOST) -> list[str]:
+    r"""Return names of at most so many characters, cut in their middle, still different.
+
+    Where two names differ only in what is cut, the later one has a number behind it.
+
+    Examples
+    --------
+    >>> middle_cut(["Handmade and vintage jewellery, men", "Film-Noir", "Film-Noir"], 16)
+    ['Handmad…ery, men', 'Film-Noir', 'Film-Noir (2)']
+    """
+    seen: set[str] = set()
+    shown = []
+    for one in names:
+        whole = plain(one).strip() or "(no name)"
+        made, count = _without_middle(whole, at_most), 2
+        while made in seen:
+            mark = f" ({count})"
+            made, count = _without_middle(whole, at_most - len(mark)) + mark, count + 1
+        seen.add(made)
+        shown.append(made)
+    return shown
+
+
+def _without_middle(whole: str, at_most: int) -> str:
+    if len(whole) <= at_most:
+        return whole
+    end = at_most // 2
+    return f"{whole[: at_most - 1 - end].rstrip()}…{whole[-end:].lstrip()}"
 
 
 def listing(words: Sequence[str], at_most: int = 8) -> str:
@@ -214,26 +244,26 @@ def is_few(count: float) -> bool:
     return 0 < count < FEW
 
 
-def guarded(count: float) -> str:
+def guard_count(count: float) -> str:
     """Return a count of queries for what leaves the screen: few could be known one by one.
 
     Examples
     --------
-    >>> guarded(1234), guarded(9), guarded(0)
+    >>> guard_count(1234), guard_count(9), guard_count(0)
     ('1,234', '< 10', '0')
     """
     return f"< {FEW}" if is_few(count) else f"{count:,.0f}"
 
 
-def guarded_range(counts: Sequence[float]) -> str:
+def guard_range(counts: Sequence[float]) -> str:
     """Return the range of counts of queries for what leaves the screen.
 
     Examples
     --------
-    >>> guarded_range([3, 40]), guarded_range([3, 5]), guarded_range([12, 12])
+    >>> guard_range([3, 40]), guard_range([3, 5]), guard_range([12, 12])
     ('< 10 to 40', '< 10', '12')
     """
-    low, high = guarded(min(counts)), guarded(max(counts))
+    low, high = guard_count(min(counts)), guard_count(max(counts))
     return low if low == high else f"{low} to {high}"
 
 

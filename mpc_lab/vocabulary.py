@@ -36,7 +36,7 @@ class Side:
     """Which pairs are on one side of a tie, as the numbers that kernels take.
 
     An item i of the group and an item j outside it, of one query, are a pair where the signed
-    distance s(j) − s(i) lies between `low` and `high` times ε. The interval holds 0 or begins
+    distance s(j) − s(i) is between `low` and `high` times ε. The interval holds 0 or begins
     there, so that pairs only ever join as ε grows; what is added up bin by bin relies on it.
 
     Attributes
@@ -61,7 +61,7 @@ class Side:
     def __post_init__(self) -> None:
         if not -np.inf < self.low <= 0 <= self.high < np.inf:
             raise MpcError(
-                "The interval of a side must reach from at most 0 to at least 0 times ε; got "
+                "The interval of a side, in units of ε, must be finite and contain 0; got "
                 f"{self.low!r} to {self.high!r}."
             )
         if self.low == self.high and not self.ties:
@@ -112,7 +112,7 @@ class Mode:
     sides : tuple of Side
         One; or two, and the estimate is the mean of what each of them gives.
     bracket : str
-        The mode whose interval a verdict rests on too: the hull of both must leave out 0, or lie
+        The mode whose interval a verdict rests on too: the hull of both must leave out 0, or be
         inside the tolerance. By default none, and the verdict rests on the own interval.
     judged_by : str
         The mode whose verdict this one carries; by default its own.
@@ -216,7 +216,7 @@ def register_mode(mode: Mode) -> Mode:
         raise MpcError(f"A mode must have one side; got {len(mode.sides)}.")
     for name in mode.needs:
         if name not in MODES:
-            raise MpcError(f"The mode {mode.name!r} must need known modes; got {name!r}.")
+            raise MpcError(f"Mode {mode.name!r} must be built on modes that exist; got {name!r}.")
     MODES[mode.name] = mode
     return mode
 
@@ -466,23 +466,23 @@ VERDICTS: dict[str, Verdict] = {
     for verdict in (
         Verdict(
             UNDERVALUED,
-            "undervalued where it lies above 0",
+            "undervalued where it is above 0",
             mark="▲",
             shape="triangle-up",
-            colour="#c8601a",
+            colour="#b4500f",
             is_direction=True,
         ),
         Verdict(
             OVERVALUED,
-            "overvalued where it lies below 0",
+            "overvalued where it is below 0",
             mark="▼",
             shape="triangle-down",
-            colour="#2f7fd1",
+            colour="#1f6bb8",
             is_direction=True,
         ),
         Verdict(
             WITHIN,
-            "within tolerance where it lies inside the tolerance",
+            "within tolerance where it is inside the tolerance",
             mark="=",
             shape="square",
             colour="#009e73",
@@ -490,7 +490,7 @@ VERDICTS: dict[str, Verdict] = {
         Verdict(
             INCONCLUSIVE,
             "otherwise inconclusive, which is not the same as no gap",
-            mark="○",
+            mark="●",
             shape="circle",
         ),
         Verdict(NOT_ESTIMABLE, "", mark="–", shape="cross"),
@@ -498,7 +498,55 @@ VERDICTS: dict[str, Verdict] = {
 }
 DIRECTIONS = tuple(name for name, verdict in VERDICTS.items() if verdict.is_direction)
 
-# ---- roles: what a column of a log is for
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a group with an interval gets no direction.
+
+    Attributes
+    ----------
+    name : str
+        As in ``verdict_reason``.
+    sentence : str
+        What it means, as a clause.
+    """
+
+    name: str
+    sentence: str
+
+
+BRACKET = "bracket"
+SHOWN_ORDER = "shown order"
+AGAINST = "scores run against outcomes"
+COMPLEMENT = "complement says the same"
+# An interval that covers 0 needs none of these words.
+REASONS: dict[str, Reason] = {
+    reason.name: reason
+    for reason in (
+        Reason(
+            BRACKET,
+            "beside the items just above and those just below they are not on the same side of 0, "
+            "which a ranking without bias shows too",
+        ),
+        Reason(
+            SHOWN_ORDER,
+            "the pairs were not shown in the order that these words need, so that the effect of "
+            "the place cannot be distinguished from a gap",
+        ),
+        Reason(
+            AGAINST,
+            "higher than for the items ranked just above them and lower than for those just below; "
+            "the score may be upside down, such as a distance or a rank",
+        ),
+        Reason(
+            COMPLEMENT,
+            "all items outside the group are a group too, and at its own threshold it would get "
+            "the same direction, which cannot be true of both; audit them at one threshold",
+        ),
+    )
+}
+
+# ---- roles: what a column of a log is for; which there are is in `mpc_lab.roles`
 
 
 @dataclass(frozen=True)
@@ -544,115 +592,3 @@ class Role:
     def describe(self, column: object) -> str:
         """Begin a sentence about the column that plays the role."""
         return f"The {self.name} column {column!r}"
-
-
-def _role(name: str, hint: str, help: str, words: str, **settings: bool) -> Role:
-    return Role(name, name.capitalize(), hint, help, tuple(words.split()), **settings)
-
-
-# In the order in which a person is asked for them.
-ROLES = {
-    role.name: role
-    for role in (
-        _role(
-            "query",
-            "what a ranked list belongs to",
-            "what a ranked list belongs to; several columns together if given as a comma list or "
-            "more than once",
-            "query qid request search srch session list impression context page user uid "
-            "customer reader visitor member",
-            is_needed=True,
-            takes_several=True,
-        ),
-        _role(
-            "item",
-            "what was ranked",
-            "what was ranked; intervals then allow for it",
-            "item doc document movie product listing sku asin candidate article ad post job song "
-            "track video book hotel prop restaurant property url title name",
-            is_unique=True,
-        ),
-        _role(
-            "producer",
-            "whom items belong to: a seller, an author",
-            "whom items belong to, such as the seller or the author; intervals then allow for it",
-            "producer seller author employer publisher artist vendor merchant supplier creator "
-            "company brandowner",
-            may_be_missing=True,
-        ),
-        _role(
-            "score",
-            "the number the list was ranked by",
-            "the score that items were ranked by",
-            "score prediction predicted pred prob probability logit yhat utility estimate model",
-            is_needed=True,
-            is_number=True,
-        ),
-        _role(
-            "outcome",
-            "what happened: a click, a rating",
-            "what came of showing the item",
-            "outcome label rating click clicked clicks relevance rel grade target ytrue y "
-            "conversion converted purchase purchased bought booking booked hired applied reward "
-            "gain response engagement watched feedback stars recid recidivism reoffended default "
-            "defaulted churn churned returned refunded fraud complaint",
-            is_needed=True,
-            is_number=True,
-        ),
-        _role(
-            "group",
-            "labels of the items to audit",
-            "a column of labels, or several columns of true/false",
-            "group groups genre genres gender sex race ethnicity category categories type kind "
-            "brand seller class tag tags protected attribute subgroup",
-            is_needed=True,
-            takes_several=True,
-        ),
-        _role(
-            "position",
-            "logged place, 1 = top",
-            "logged position, 1 = top",
-            "position pos rank ranking place slot",
-            is_number=True,
-            is_unique=True,
-        ),
-        _role(
-            "examined",
-            "probability that the row was looked at: outcomes are divided by it",
-            "probability that the row was looked at, by which outcomes are divided: a column, or a "
-            "number: the exponent of place^-number",
-            "",  # never guessed: it changes what the outcome means
-            is_number=True,
-        ),
-        _role(
-            "unit",
-            "what queries lie in, such as a user",
-            "a coarser cluster of queries, such as the user",
-            "unit user uid customer reader visitor member account client person household",
-            is_constant=True,
-        ),
-        _role(
-            "segment",
-            "label of the query",
-            "a label of the query, such as a country",
-            "segment country market locale language lang device platform intent site querytype",
-            is_constant=True,
-        ),
-        _role(
-            "time",
-            "when the row was shown: the order of repeated looks",
-            "when the row was shown, for the order of repeated looks: numbers, dates or ISO 8601",
-            "",
-        ),
-        _role(
-            "weight",
-            "what a query counts: one over the probability that it was sampled",
-            "how much a query counts, above 0 and one number a query: one over the probability "
-            "that it was sampled",
-            "",
-            is_number=True,
-            is_constant=True,
-        ),
-    )
-}
-NEEDED_ROLES = tuple(role.name for role in ROLES.values() if role.is_needed)

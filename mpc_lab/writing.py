@@ -34,9 +34,15 @@ def target_path(path: str | os.PathLike[str]) -> Path:
     except (OSError, RuntimeError, UnicodeEncodeError) as error:
         raise MpcError(f"{os.fspath(path)!r} cannot be written: {error}.") from error
     if not usable or not target.name:
-        raise MpcError(f"{str(target)!r} cannot be written: give a file in a folder that exists.")
+        raise MpcError(
+            f"{str(target)!r} cannot be written: its folder does not exist. Give a file in a "
+            "folder that exists."
+        )
     if not os.access(target.parent, os.W_OK):
-        raise MpcError(f"{str(target)!r} cannot be written: its folder may not be written to.")
+        raise MpcError(
+            f"{str(target)!r} cannot be written: its folder is read-only. Give a file in another "
+            "folder."
+        )
     return target
 
 
@@ -68,7 +74,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.replace(part, target)
     except OSError as error:
-        raise MpcError(f"{str(target)!r} could not be written: {error}.") from error
+        raise MpcError(f"{str(target)!r} cannot be written: {error}.") from error
     finally:
         part.unlink(missing_ok=True)
 

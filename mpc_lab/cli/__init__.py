@@ -16,15 +16,18 @@ import shtab
 
 from mpc_lab import __version__
 from mpc_lab.cli.audit import AUDIT, DEMO
+from mpc_lab.cli.compare import COMPARE
 from mpc_lab.cli.explore import EXPLORE
 from mpc_lab.cli.notebooks import NOTEBOOKS
 from mpc_lab.cli.options import as_typed
 from mpc_lab.cli.process import EndingSignals, Streams, watched_streams
+from mpc_lab.cli.tell import TELL
+from mpc_lab.cli.trend import TREND
 from mpc_lab.errors import MpcError
 from mpc_lab.text import plain
 
 # A further command is one file, and one name here.
-COMMANDS = (DEMO, AUDIT, EXPLORE, NOTEBOOKS)
+COMMANDS = (DEMO, AUDIT, TELL, COMPARE, TREND, EXPLORE, NOTEBOOKS)
 
 BAD_INPUT = 3
 UNEXPECTED = 70
@@ -88,7 +91,7 @@ def _answer(arguments: Sequence[str] | None, signals: EndingSignals) -> tuple[in
     try:
         options = make_parser().parse_args(arguments)
         options.signals = signals
-        run: Callable[[argparse.Namespace], int] = options.run
+        run: Callable[[argparse.Namespace], int] = options.do
         return run(options), ""
     except MpcError as error:
         return BAD_INPUT, as_typed(str(error))
@@ -118,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         own = commands.add_parser(command.name, help=command.help, **command.layout)
         command.add_arguments(own)
-        own.set_defaults(run=command.run)
+        own.set_defaults(do=command.run)
     shtab.add_argument_to(parser, "--print-completion", help="print a completion script and stop")
     return parser
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,11 @@ from mpc_lab.cli.options import (
     names,
     read_settings,
 )
+from mpc_lab.cli.runs import RUN_ALONE, audit_run, check_run
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
-from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, labels, plain
-from mpc_lab.vocabulary import NEEDED_ROLES, ROLES
+from mpc_lab.roles import NEEDED_ROLES, ROLES
+from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, middle_cut, plain
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ examples:
   mpc-lab audit "logs/2026-*/*.parquet" --query user,day --score s --outcome clicked \\
       --group is_new,is_local --report report.html --save audit.nc
   mpc-lab audit log.csv --guess                           look at the guess, then name the columns
+  mpc-lab audit --run bm25.run --qrels qrels.txt --groups sources.csv
   mpc-lab audit --config audit.toml --tolerance 0.02 --gate && deploy
 
 config file: every option is a key, with files = ["logs/*.csv"]; its paths are taken from the
-folder that it is in, and what stands on the line wins:
+folder that it is in, and what is on the line wins:
   files = "logs/*.csv"
   query = ["user", "day"]
   score = "score"
@@ -92,11 +94,17 @@ def _run(options: argparse.Namespace) -> int:
     """Audit the files and return the exit code."""
     given = _sort_pairs(read_settings(options))
     _check_gate(given)
-    if not given.get("files"):
-        raise MpcError("There is no file to audit: name one, or several, or a pattern of names.")
-    files = find_files(given["files"], given.get("sep"), given.get("encoding"))
-    _check_outputs(given, files.paths)
-    result = _audit(files, given)
+    if RUN_ALONE.intersection(given):
+        _check_outputs(given, check_run(given))
+        result = audit_run(given, _chosen(given))
+    elif given.get("files"):
+        files = find_files(given["files"], given.get("sep"), given.get("encoding"))
+        _check_outputs(given, files.paths)
+        result = _audit(files, given)
+    else:
+        raise MpcError(
+            "An audit must have a file; got none. Name one, or several, or a pattern of names."
+        )
     planned = given.get("planned", _PLANNED) if given.get("anytime") else None
     answer, sentence = _gate(result, given, planned) if given.get("gate") else (0, "")
     _write(result, given, planned)
@@ -104,7 +112,8 @@ def _run(options: argparse.Namespace) -> int:
     if given.get("preflight"):
         _show_checks(result, error=to_stdout)
     if not given.get("quiet"):
-        show(result, error=to_stdout, checked=bool(given.get("preflight")))
+        checked, title = bool(given.get("preflight")), given.get("title")
+        show(result, error=to_stdout, checked=checked, title=title, typed=True)
     if sentence:
         print(plain(as_typed(sentence)), file=sys.stderr if to_stdout else sys.stdout)
     return answer
@@ -114,15 +123,23 @@ def _check_gate(given: dict[str, Any]) -> None:
     if not given.get("gate"):
         for name in ("anytime", "planned", "gate_rule", "min_pairs", "min_effective"):
             if name in given and given[name] is not False:
-                raise MpcError(f"{BY_NAME[name].flag} says how the gate decides: add --gate.")
+                raise MpcError(
+                    f"{BY_NAME[name].flag} must go with --gate, whose decision it is about; got "
+                    "it alone. Add --gate."
+                )
     elif "planned" in given and not given.get("anytime"):
-        raise MpcError("--planned belongs to the intervals of --anytime: add --anytime.")
+        raise MpcError(
+            "--planned must go with --anytime, whose intervals it is about; got it alone. Add "
+            "--anytime."
+        )
     if given.get("planned", _PLANNED) < 1:
-        raise MpcError(f"--planned takes a number of queries, 1 or more, not {given['planned']}.")
+        raise MpcError(
+            f"--planned must be a number of queries, at least 1; got {given['planned']}."
+        )
     if given.get("anytime") and not isinstance(given.get("threshold"), float):
         raise MpcError(
-            "--anytime needs a threshold that was fixed before the first look: give --threshold a "
-            "number of score units."
+            "--anytime must have a threshold that was fixed before the first look; got one that "
+            "depends on the log. Give --threshold a number of score units."
         )
 
 
@@ -131,7 +148,9 @@ def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
     printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
     if len(printed) > 1:
         listed = " and ".join(printed)
-        raise MpcError(f'Only one of {listed} can be "-", which prints it: give the rest a file.')
+        raise MpcError(
+            f'At most one output must be "-", which prints it; got {listed}. Give the rest a file.'
+        )
     taken = {Path(path).resolve(): "a log that is read" for path in inputs}
     for name in _OUTPUTS:
         if name not in given or (name in _PRINTED and given[name] == _STDOUT):
@@ -141,7 +160,10 @@ def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
         except MpcError as error:
             raise MpcError(f"--{name}: {error}") from error
         if target in taken:
-            raise MpcError(f"--{name} would overwrite {taken[target]}, {str(given[name])!r}.")
+            raise MpcError(
+                f"--{name} must be a file of its own; got {taken[target]}, "
+                f"{str(given[name])!r}. Name another."
+            )
         taken[target] = f"the file of --{name}"
 
 
@@ -161,7 +183,7 @@ def _keywords(
 
 
 def _examined(given: str, known: Sequence[str]) -> Any:
-    """Return a column, or the power law that a number stands for."""
+    """Return a column, or the power law of an exponent that is given."""
     from mpc_lab.ranking import PowerLaw
 
     if given in known:
@@ -185,18 +207,19 @@ def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
     absent = [name for name in NEEDED_ROLES if not roles.get(name) and name not in ranked]
     if absent:
         listed = ", ".join(f"--{name}" for name in absent)
+        has = ", ".join(map(repr, known[:12])) + (" and more" if len(known) > 12 else "")
         raise MpcError(
-            f"An audit needs {listed}: name a column of {files.paths[0]!r} for each, which has "
-            f"{', '.join(map(repr, known[:12]))}{' and more' if len(known) > 12 else ''}"
-            f"{_or_guess(given)}."
+            f"An audit must have {listed}; got no such columns. Name one for each from "
+            f"{files.paths[0]!r}, which has "
+            f"{has}{_or_guess(given)}."
         )
     return roles
 
 
 def _or_guess(given: dict[str, Any]) -> str:
     if given.get("guess"):
-        return "; --guess found no column whose name and values tell"
-    return "; or let --guess choose"
+        return ". --guess found no column for them by name and values"
+    return ", or let --guess choose"
 
 
 def _guessed(
@@ -237,7 +260,9 @@ def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
     counts = [int(word) for word in words if word.lstrip("-").isdecimal()]
     modes = [word for word in words if not word.lstrip("-").isdecimal()]
     if modes and "modes" in given:
-        raise MpcError("modes and pairs must not both name pairing modes. Give --modes alone.")
+        raise MpcError(
+            "Only one of modes and pairs must name pairing modes; got both. Give --modes alone."
+        )
     return {
         **given,
         **({"pairs": counts[-1]} if counts else {}),
@@ -245,15 +270,20 @@ def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of an audit, whatever the log."""
+    chosen = {option.keyword: given[option.name] for option in AUDITED if option.name in given}
+    if "modes" in given:
+        chosen["pairing_modes"] = names(given["modes"], ())
+    return {**chosen, "progress": _shows_progress(given)}
+
+
 def _audit(files: Files, given: dict[str, Any]) -> Audit:
     from mpc_lab.engines.memory import open_log
     from mpc_lab.engines.running import Progress
     from mpc_lab.run import audit
 
-    chosen = {option.keyword: given[option.name] for option in AUDITED if option.name in given}
-    if "modes" in given:
-        chosen["pairing_modes"] = names(given["modes"], ())
-    chosen["progress"] = _shows_progress(given)
+    chosen = _chosen(given)
     large = [option.name for option in OPTIONS if option.section == LARGE]
     how = {name: given[name] for name in large if name in given}
     with Progress(chosen["progress"], unit="file") as bar:
@@ -351,12 +381,12 @@ def _run_demo(options: argparse.Namespace) -> int:
     given["progress"] = sys.stderr.isatty() and not options.no_progress
     _check_outputs(given, ())
     from mpc_lab.datasets import synthetic
-    from mpc_lab.pairing.kernels import announced_compilation
+    from mpc_lab.pairing.kernels import announce_compilation
     from mpc_lab.run import audit
 
     ranking = synthetic(queries=options.queries, seed=options.seed)
     # An audit that shows its progress announces compilation itself; the demo always does.
-    with announced_compilation(not given["progress"]):
+    with announce_compilation(not given["progress"]):
         result = audit(ranking, progress=given["progress"])
     _write(result, given, None)
     show(result)
@@ -382,11 +412,23 @@ def _show_checks(result: Audit, *, error: bool) -> None:
     """Print what every check of the preflight says."""
     from mpc_lab.results.preflight import every_line
 
-    lines = "\n".join([*every_line(result._checked), ""])
+    lines = "\n".join([*_typed(every_line(result._checked, shell=True)), ""])
     print(plain(lines, lines=True), file=sys.stderr if error else sys.stdout)
 
 
-def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
+def _typed(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with options of the line for keywords, but for calls that are Python whole."""
+    yield from (line if "= mpc.audit(" in line else as_typed(line) for line in lines)
+
+
+def show(
+    result: Audit,
+    *,
+    error: bool = False,
+    checked: bool = False,
+    title: str | None = None,
+    typed: bool = False,
+) -> None:
     """Print an audit.
 
     Parameters
@@ -396,6 +438,10 @@ def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
         To standard error, where standard output is for something else.
     checked : bool
         Whether the preflight was printed, so that the summary need not repeat it.
+    title : str, optional
+        What the audit is about: the line above the table.
+    typed : bool
+        Whether it was made by options of the line, which advice then names, and not by Python.
     """
     from rich.console import Console
 
@@ -406,8 +452,13 @@ def show(result: Audit, *, error: bool = False, checked: bool = False) -> None:
     stream = sys.stderr if error else sys.stdout
     said = {one.line for one in result._checked} if checked else set()
     lines = [line for line in result.summary().splitlines() if line not in said]
+    if typed:
+        in_shell = {one.line: one.for_shell.line for one in result._checked}
+        lines = [*_typed(in_shell.get(line, line) for line in lines)]
     print(plain("\n".join(lines), lines=True), file=stream)
     print(file=stream)
+    if title:
+        print(plain(title), file=stream)
     frame = result.to_frame()
     console = PipedConsole(highlight=False, file=stream)
     if not console.is_terminal:
@@ -422,12 +473,15 @@ _UNLIMITED = 10_000
 _BRACKET = "adjusted\nbracket"
 _NUMBERS = ("gap", _BRACKET, "pairs", "queries", "ε")
 _GIVE_WAY = ("ε", "queries", "pairs", _BRACKET, "gap")
+_FIRST_TO_GO = _GIVE_WAY[:-1]
+_LEAST_NAME = 16
 
 
 def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
     """Lay out the headline: one row for each audited cell.
 
-    Names are never broken, nor left out: in a narrow terminal the last columns give way to them.
+    Names are never broken, nor left out: in a narrow terminal the last columns give way to them,
+    and only where verdict and gap would go too they are cut in the middle.
 
     Parameters
     ----------
@@ -440,8 +494,9 @@ def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
     from rich.text import Text
 
     columns = _columns(frame)
-    if _width({"group": columns["group"]}) > width // 2:
-        columns["group"] = _short(frame["group"])
+    kept = {name: cells for name, cells in columns.items() if name not in _FIRST_TO_GO}
+    if (too_wide := _width(kept) - width) > 0:
+        columns["group"] = _short(frame["group"], columns["group"], too_wide)
     for name in _GIVE_WAY:
         if _width(columns) <= width:
             break
@@ -455,10 +510,14 @@ def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
     return table
 
 
-def _short(groups: pd.Series) -> list[str]:
-    """Return names that are cut where they are long, and still differ."""
+def _short(groups: pd.Series, shown: list[str], too_wide: int) -> list[str]:
+    """Return names without the middle of the long ones, and still different."""
+    from rich.cells import cell_len
+
+    at_most = max(max(map(cell_len, shown)) - too_wide, _LEAST_NAME)
+    wide = max(math.ceil(cell_len(name) / max(len(name), 1)) for name in shown)  # as in Chinese
     known = list(dict.fromkeys(groups))
-    short = dict(zip(known, labels(known), strict=True))
+    short = dict(zip(known, middle_cut(known, at_most // wide), strict=True))
     return [short[group] for group in groups]
 
 

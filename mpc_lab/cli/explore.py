@@ -27,7 +27,9 @@ def _run(options: argparse.Namespace) -> int:
     if path.suffix.lower() not in _SAVED:
         find_files(path, options.sep, options.encoding)
     elif not path.is_file():
-        raise MpcError(f"There is no file {str(path)!r} to explore.")
+        raise MpcError(
+            f"There is no file {str(path)!r}. Give the path of a log or of a saved audit."
+        )
     columns = _columns(path, options)
     how: dict[str, Any] = {
         name: columns.pop(name) for name in ("sep", "encoding") if name in columns
@@ -53,7 +55,10 @@ def _columns(path: Path, options: argparse.Namespace) -> dict[str, Any]:
         if given is None:
             continue
         if path.suffix.lower() in _SAVED:
-            raise MpcError(f"{BY_NAME[name].flag} names a column of a log, but an audit was given.")
+            raise MpcError(
+                f"{BY_NAME[name].flag} must go with a log, whose column it names; got a "
+                "saved audit. Leave it out."
+            )
         if BY_NAME[name].is_list:
             files = files or find_files(path, options.sep, options.encoding)
             several = names(given, files.names)

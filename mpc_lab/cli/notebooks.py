@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def notebooks() -> list[Path]:
-    """Return the notebooks that came with this installation, in the order to read them.
+    """Return the notebooks of this installation, in the order to read them.
 
     Returns
     -------
@@ -38,8 +38,8 @@ def notebooks() -> list[Path]:
         if found:
             return found
     raise MpcError(
-        f"The notebooks should be in {_PACKAGE / 'notebooks'} or beside {_PACKAGE}, but are in "
-        "neither: install mpc-lab again."
+        f"The notebooks must be in {_PACKAGE / 'notebooks'} or beside {_PACKAGE}; got "
+        "neither. Install mpc-lab again."
     )
 
 
@@ -61,7 +61,7 @@ def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     len(copy_notebooks(folder))
-    7
+    8
     """
     target = Path(folder)
     contents = {target / source.name: source.read_bytes() for source in notebooks()}
@@ -70,13 +70,13 @@ def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
         with _undone_on_failure(target) as made:
             target.mkdir(parents=True, exist_ok=True)
             for copy, content in contents.items():
-                with open(copy, "xb") as file:  # never into a file that came meanwhile
+                with open(copy, "xb") as file:  # never into a file that was made meanwhile
                     made.append(copy)
                     file.write(content)
     except OSError as error:
         raise MpcError(
-            f"The notebooks could not be copied to {target}: {error.strerror or error}. Name "
-            "another folder, one that can be written to."
+            f"The notebooks cannot be copied to {target}: {error.strerror or error}. Name another "
+            "folder, one that can be written to."
         ) from error
     return list(contents)
 
@@ -86,17 +86,19 @@ def _check_free(target: Path, copies: Iterable[Path]) -> None:
     for folder in (target, *target.parents):
         if folder.is_symlink() and not folder.exists():
             raise MpcError(
-                f"The notebooks go into a folder, but {folder} is a link that leads nowhere: name "
-                "another folder, or remove the link."
+                f"The notebooks must go into a folder; got {folder}, a link that leads "
+                "nowhere. Name another folder, or remove the link."
             )
         if folder.exists() and not folder.is_dir():
-            raise MpcError(f"The notebooks go into a folder, but {folder} is a file: name another.")
+            raise MpcError(
+                f"The notebooks must go into a folder; got {folder}, a file. Name a folder."
+            )
     # A link that leads nowhere is there too: to write to it would make a file elsewhere.
     present = [copy.name for copy in copies if os.path.lexists(copy)]
     if present:
         raise MpcError(
-            f"{target} has {', '.join(present)} already, which may hold your own work: name "
-            "another folder, or move them."
+            f"{target} must not hold the notebooks yet; got {', '.join(present)}, "
+            "which may hold your own work. Name another folder, or move them."
         )
 
 
@@ -136,8 +138,8 @@ def _run(options: argparse.Namespace) -> int:
     opens = not options.no_open
     if opens and importlib.util.find_spec("jupyterlab") is None:
         raise MpcError(
-            'JupyterLab is not installed: install mpc-lab with the extra "lab" (pip install '
-            '"mpc-lab[lab]"), or give --no-open to copy the notebooks only.'
+            "JupyterLab must be installed to open the notebooks. Run pip install "
+            '"mpc-lab[lab]", or give --no-open to copy the notebooks only.'
         )
     for path in copy_notebooks(folder):
         print(plain(path))
@@ -145,7 +147,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_lab(folder: Path) -> int:
-    """Run JupyterLab to its end; told to stop, tell it so, and wait while it ends its kernels."""
+    """Run JupyterLab to its end; pass a signal to stop on, and wait while it ends its kernels."""
     with subprocess.Popen([sys.executable, "-m", "jupyterlab", str(folder)]) as lab:
         try:
             return lab.wait()

@@ -10,21 +10,23 @@ import argparse
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import shtab
 
 from mpc_lab.errors import MpcError, near_match
-from mpc_lab.vocabulary import CORRECTIONS, MODES, ROLES, default_modes, public_variances
+from mpc_lab.roles import ROLES
+from mpc_lab.vocabulary import CORRECTIONS, MODES, default_modes, public_variances
 
-FILE = {"csv", "json", "card", "report", "save", "config"}
+FILE = {"csv", "json", "card", "report", "save", "config", "run", "qrels"}
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command of ``mpc-lab``; those that there are stand in `mpc_lab.cli.COMMANDS`.
+    """One command of ``mpc-lab``; `mpc_lab.cli.COMMANDS` lists them all.
 
     Attributes
     ----------
@@ -51,24 +53,24 @@ class Option:
     Attributes
     ----------
     name : str
-        As it stands in a config file; on the line with dashes.
+        Its name in a config file; on the line it has dashes.
     kind : str
         ``column``, ``columns``, ``text``, ``texts``, ``number``, ``numbers``, ``whole``,
         ``threshold``, ``rules``, ``primary``, ``pairs``, ``flag`` or ``path``.
-    section : str
-        The heading it stands under.
     help : str
     metavar : str
     choices : tuple of str
         The words it takes, where these are few.
+    section : str
+        The heading it is listed under.
     """
 
     name: str
     kind: str
-    section: str
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    section: str = ""
 
     @property
     def flag(self) -> str:
@@ -86,8 +88,9 @@ class Option:
         return self.kind in ("columns", "texts", "numbers", "rules", "pairs")
 
 
-COLUMNS, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
+COLUMNS, RUN, COMPARED, INFERENCE, LARGE, OUTPUT, GATE = (
     "columns of the log",
+    "a TREC run in place of files",
     "what is compared",
     "inference",
     "logs larger than memory",
@@ -100,227 +103,210 @@ _CONTRASTS = ("difference", "sign")
 _ESTIMANDS = ("pairs", "queries", "root")
 _ADJUST = ("holm", "romano_wolf", "fdr_bh", "none")
 
+
+def _under(section: str, *options: Option) -> tuple[Option, ...]:
+    return tuple(replace(option, section=section) for option in options)
+
+
 _ROLES = sorted(ROLES.values(), key=lambda role: not role.is_needed)
 
 OPTIONS = (
-    *(
+    *_under(
+        COLUMNS,
+        *(
+            Option(role.name, "columns" if role.takes_several else "column", role.help, "COLUMN")
+            for role in _ROLES
+        ),
+        Option("group_sep", "text", 'split the labels of --group by this, such as "|"', "TEXT"),
+        Option("missing", "text", "what to do with rows that lack a value", "", ("raise", "drop")),
+        Option("ascending", "flag", "a smaller score is better: a distance, a rank"),
+        Option("examined_floor", "number", "--examined below it is raised to it (0.05)", "NUMBER"),
+        Option("outcome_name", "text", "what to call the outcome (its column)", "WORD"),
+        Option("guess", "flag", "guess the columns that are not given; check what it prints"),
+        Option("sep", "text", "what separates cells of text files (found)", "CHARACTER"),
+        Option("encoding", "text", "how letters of text files are written (found)", "ENCODING"),
+    ),
+    *_under(
+        RUN,
+        Option("run", "path", "lines of: query Q0 document rank score tag", "RUN"),
+        Option("qrels", "path", "its judgements, lines of: query 0 document relevance", "QRELS"),
+        Option("unjudged", "text", "documents without a judgement (drop)", "", ("drop", "zero")),
+    ),
+    *_under(
+        COMPARED,
+        Option("groups", "texts", "audit these only (all); with --run: a table of them", "NAME,…"),
         Option(
-            role.name, "columns" if role.takes_several else "column", COLUMNS, role.help, "COLUMN"
-        )
-        for role in _ROLES
+            "rules",
+            "rules",
+            "scoring rules: baseline, boosted, boosted:ALPHA, demoted, demoted:ALPHA, calibrated, "
+            "column:NAME (baseline)",
+            "RULE,…",
+        ),
+        Option(
+            "modes",
+            "texts",
+            f"pairing modes: {', '.join(MODES)} (matched; where --position is given, "
+            f"{','.join(default_modes(True))})",
+            "MODE,…",
+        ),
+        Option(
+            "threshold",
+            "threshold",
+            "largest distance between the scores of a pair: a number, quantile:0.01, "
+            "smallest:1000, powered:0.02 or powered:0.02:0.9, or for small logs enough or "
+            "enough:200:50, pairs and effective queries (quantile:0.01)",
+            "RULE",
+        ),
+        Option("epsilon", "numbers", "thresholds of the curve (chosen around it)", "NUMBER,…"),
+        Option(
+            "against",
+            "text",
+            "pair items of a group with members of this group only (all others)",
+            "NAME",
+        ),
+        Option(
+            "closeness",
+            "text",
+            "the scale of distances: scores as they are, divided by the standard deviation of "
+            "their query, or places in the list (score)",
+            "",
+            _CLOSENESS,
+        ),
+        Option(
+            "contrast",
+            "text",
+            "what a pair counts: the difference of its outcomes, or its sign (difference)",
+            "",
+            _CONTRASTS,
+        ),
+        Option(
+            "estimand",
+            "text",
+            "what the gap is a mean over: pairs; queries, each with a pair counting alike; or "
+            "root, between the two (pairs)",
+            "",
+            _ESTIMANDS,
+        ),
+        Option("outcome_cap", "number", "outcomes above it are set to it (no cap)", "NUMBER"),
     ),
-    Option(
-        "group_sep", "text", COLUMNS, 'split the labels of --group by this, such as "|"', "TEXT"
-    ),
-    Option(
-        "missing",
-        "text",
-        COLUMNS,
-        "what to do with a row that lacks a value",
-        "",
-        ("raise", "drop"),
-    ),
-    Option("ascending", "flag", COLUMNS, "a smaller score is better: a distance, a rank"),
-    Option(
-        "examined_floor", "number", COLUMNS, "--examined below it is raised to it (0.05)", "NUMBER"
-    ),
-    Option("outcome_name", "text", COLUMNS, "what to call the outcome (its column)", "WORD"),
-    Option(
-        "guess",
-        "flag",
-        COLUMNS,
-        "guess the columns that are not given, and print the guess; check it",
-    ),
-    Option("sep", "text", COLUMNS, "what separates cells of text files (found)", "CHARACTER"),
-    Option(
-        "encoding", "text", COLUMNS, "how letters of text files are written (found)", "ENCODING"
-    ),
-    Option("groups", "texts", COMPARED, "audit these groups only (all)", "NAME,…"),
-    Option(
-        "rules",
-        "rules",
-        COMPARED,
-        "scoring rules: baseline, boosted, boosted:ALPHA, demoted, demoted:ALPHA, calibrated, "
-        "column:NAME (baseline)",
-        "RULE,…",
-    ),
-    Option(
-        "modes",
-        "texts",
-        COMPARED,
-        f"pairing modes: {', '.join(MODES)} (matched; where --position is given, "
-        f"{','.join(default_modes(True))})",
-        "MODE,…",
-    ),
-    Option(
-        "threshold",
-        "threshold",
-        COMPARED,
-        "largest distance between the scores of a pair: a number, quantile:0.01, smallest:1000, "
-        "powered:0.02 or powered:0.02:0.9, or for small logs enough or enough:200:50, pairs and "
-        "effective queries (quantile:0.01)",
-        "RULE",
-    ),
-    Option(
-        "epsilon", "numbers", COMPARED, "thresholds of the curve (chosen around it)", "NUMBER,…"
-    ),
-    Option(
-        "against",
-        "text",
-        COMPARED,
-        "pair items of a group with members of this group only (all others)",
-        "NAME",
-    ),
-    Option(
-        "closeness",
-        "text",
-        COMPARED,
-        "the scale of distances: scores as they are, divided by the standard deviation of their "
-        "query, or places in the list (score)",
-        "",
-        _CLOSENESS,
-    ),
-    Option(
-        "contrast",
-        "text",
-        COMPARED,
-        "what a pair counts: the difference of its outcomes, or its sign (difference)",
-        "",
-        _CONTRASTS,
-    ),
-    Option(
-        "estimand",
-        "text",
-        COMPARED,
-        "what the gap is a mean over: pairs; queries, each with a pair counting alike; or root, "
-        "between the two (pairs)",
-        "",
-        _ESTIMANDS,
-    ),
-    Option("outcome_cap", "number", COMPARED, "outcomes above it are set to it (no cap)", "NUMBER"),
-    Option("cluster", "text", INFERENCE, "what may make pairs alike (auto)", "", _CLUSTERS),
-    Option(
-        "correction",
-        "text",
+    *_under(
         INFERENCE,
-        "how few or unequal clusters are allowed for (cr3)",
-        "",
-        CORRECTIONS,
+        Option("cluster", "text", "what may make pairs alike (auto)", "", _CLUSTERS),
+        Option(
+            "correction",
+            "text",
+            "how few or unequal clusters are allowed for (cr3)",
+            "",
+            CORRECTIONS,
+        ),
+        Option("level", "number", "confidence level (0.95)", "NUMBER"),
+        Option("adjust", "text", "correction for looking at several groups (holm)", "", _ADJUST),
+        Option(
+            "tolerance",
+            "number",
+            "a gap inside ± this, in units of the outcome, is within tolerance",
+            "NUMBER",
+        ),
+        Option(
+            "primary",
+            "primary",
+            "the rule, mode and threshold declared before the run, such as "
+            "baseline,matched,quantile:0.01; everything else is marked exploratory",
+            "RULE,MODE,THRESHOLD",
+        ),
+        Option(
+            "bounds",
+            "numbers",
+            "the lowest and the highest outcome that can occur, such as 0,5, for --anytime (0,1 "
+            "where every outcome is 0 or 1)",
+            "LOW,HIGH",
+        ),
+        Option(
+            "pairs_cap",
+            "whole",
+            "the most pairs of a query, the closest ones, that --anytime looks at (10)",
+            "N",
+        ),
+        Option("bootstrap", "whole", "also resample queries so many times (0)", "N"),
+        Option("seed", "whole", "seed of whatever is drawn at random (0)", "N"),
     ),
-    Option("level", "number", INFERENCE, "confidence level (0.95)", "NUMBER"),
-    Option(
-        "adjust", "text", INFERENCE, "correction for looking at several groups (holm)", "", _ADJUST
-    ),
-    Option(
-        "tolerance",
-        "number",
-        INFERENCE,
-        "a gap inside ± this, in units of the outcome, is within tolerance",
-        "NUMBER",
-    ),
-    Option(
-        "primary",
-        "primary",
-        INFERENCE,
-        "the rule, mode and threshold declared before the run, such as "
-        "baseline,matched,quantile:0.01; everything else is marked exploratory",
-        "RULE,MODE,THRESHOLD",
-    ),
-    Option(
-        "bounds",
-        "numbers",
-        INFERENCE,
-        "the lowest and the highest outcome that can occur, such as 0,5, for --anytime (0,1 where "
-        "every outcome is 0 or 1)",
-        "LOW,HIGH",
-    ),
-    Option(
-        "pairs_cap",
-        "whole",
-        INFERENCE,
-        "the most pairs of a query, the closest ones, that --anytime looks at (10)",
-        "N",
-    ),
-    Option("bootstrap", "whole", INFERENCE, "also resample queries so many times (0)", "N"),
-    Option("seed", "whole", INFERENCE, "seed of whatever is drawn at random (0)", "N"),
-    Option(
-        "memory",
-        "text",
+    *_under(
         LARGE,
-        "read the log out of core, through DuckDB, in at most this much memory",
-        "SIZE",
+        Option(
+            "memory",
+            "text",
+            "read the log out of core, through DuckDB, in at most this much memory",
+            "SIZE",
+        ),
+        Option(
+            "spill",
+            "path",
+            "the folder for what does not fit; emptied at the end (the system's temporary folder)",
+            "FOLDER",
+        ),
     ),
-    Option(
-        "spill",
-        "path",
-        LARGE,
-        "the folder for what does not fit; emptied at the end (the system's temporary folder)",
-        "FOLDER",
-    ),
-    Option("report", "path", OUTPUT, "write a self-contained page", "OUT.html"),
-    Option(
-        "pairs",
-        "pairs",
+    *_under(
         OUTPUT,
-        "show so many pairs of each flagged group in the report (0); with words, as --modes",
-        "N|MODE,…",
+        Option("report", "path", "write a self-contained page", "OUT.html"),
+        Option(
+            "pairs",
+            "pairs",
+            "show so many pairs of each flagged group in the report (0); with words, as --modes",
+            "N|MODE,…",
+        ),
+        Option(
+            "show_ids",
+            "flag",
+            "name the queries of these pairs by their ids; else they are numbered",
+        ),
+        Option("save", "path", "save the audit, sums and never rows", "OUT.nc"),
+        Option("json", "path", "write the numbers as JSON; - for standard output", "OUT.json"),
+        Option("csv", "path", "write the table as CSV; - for standard output", "OUT.csv"),
+        Option("card", "path", "write a model-card section in Markdown; - prints it", "OUT.md"),
+        Option("preflight", "flag", "print every check of the log, also those that are ok"),
+        Option(
+            "title",
+            "text",
+            'what table, report and card are about, such as "search, model 7, week 12"',
+            "WORDS",
+        ),
+        Option("quiet", "flag", "print no summary and no table"),
+        Option("progress", "flag", "show a progress bar (in a terminal)"),
     ),
-    Option(
-        "show_ids",
-        "flag",
-        OUTPUT,
-        "name the queries of these pairs by their ids; else they are numbered",
-    ),
-    Option("save", "path", OUTPUT, "save the audit, sums and never rows", "OUT.nc"),
-    Option("json", "path", OUTPUT, "write the numbers as JSON; - for standard output", "OUT.json"),
-    Option("csv", "path", OUTPUT, "write the table as CSV; - for standard output", "OUT.csv"),
-    Option("card", "path", OUTPUT, "write a model-card section in Markdown; - prints it", "OUT.md"),
-    Option("preflight", "flag", OUTPUT, "print every check of the log, also those that are ok"),
-    Option(
-        "title",
-        "text",
-        OUTPUT,
-        'what report and card are about, such as "search, model 7, week 12"',
-        "WORDS",
-    ),
-    Option("quiet", "flag", OUTPUT, "print no summary and no table"),
-    Option("progress", "flag", OUTPUT, "show a progress bar (in a terminal)"),
-    Option(
-        "gate",
-        "flag",
+    *_under(
         GATE,
-        "exit with 0: nothing found, or all within tolerance; 1: a group outside tolerance; "
-        "2: inconclusive; 3 and above: an error",
-    ),
-    Option(
-        "gate_rule",
-        "text",
-        GATE,
-        "the scoring rule that the gate goes by (baseline, or the first of --rules)",
-        "RULE",
-    ),
-    Option("min_pairs", "whole", GATE, "groups with fewer pairs do not decide (0)", "N"),
-    Option(
-        "min_effective",
-        "number",
-        GATE,
-        "groups with fewer effective queries or items do not decide (0)",
-        "NUMBER",
-    ),
-    Option(
-        "anytime",
-        "flag",
-        GATE,
-        "decide by intervals that stay valid however often a growing log is looked at; needs a "
-        "number as --threshold, and --bounds",
-    ),
-    Option(
-        "planned",
-        "whole",
-        GATE,
-        "queries at which the intervals of --anytime are tightest, fixed before the first look "
-        "(1000)",
-        "N",
+        Option(
+            "gate",
+            "flag",
+            "exit with 0: nothing found, or all within tolerance; 1: a group outside tolerance; "
+            "2: inconclusive; 3 and above: an error",
+        ),
+        Option(
+            "gate_rule",
+            "text",
+            "the scoring rule that the gate goes by (baseline, or the first of --rules)",
+            "RULE",
+        ),
+        Option("min_pairs", "whole", "groups with fewer pairs do not decide (0)", "N"),
+        Option(
+            "min_effective",
+            "number",
+            "groups with fewer effective queries or items do not decide (0)",
+            "NUMBER",
+        ),
+        Option(
+            "anytime",
+            "flag",
+            "decide by intervals that stay valid however often a growing log is looked at; needs a "
+            "number as --threshold, and --bounds",
+        ),
+        Option(
+            "planned",
+            "whole",
+            "queries at which the intervals of --anytime are tightest, fixed before the first look "
+            "(1000)",
+            "N",
+        ),
     ),
 )
 # The options that say how to audit, whatever the log.
@@ -416,6 +402,8 @@ def read_config(path: Path) -> dict[str, Any]:
             found[name] = [str(path.parent / file) for file in found[name]]
         elif BY_NAME[name].kind == "path" and str(found[name]) != "-":
             found[name] = path.parent / found[name]
+    if "run" in found and "groups" in found:
+        found["groups"] = [str(path.parent / name) for name in found["groups"]]
     return found
 
 
@@ -427,17 +415,17 @@ def _toml(path: Path) -> dict[str, Any]:
             f"The config file {str(path)!r} cannot be read: {error.strerror}."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise MpcError(f"The config file {str(path)!r} is not valid TOML: {error}.") from error
+        raise MpcError(f"The config file {str(path)!r} must be valid TOML; got {error}.") from error
 
 
 def _files(value: Any) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     if not listed or not all(isinstance(file, str) and file for file in listed):
-        raise MpcError(f"files takes the name of a file, or a list of them, not {value!r}.")
+        raise MpcError(f"files must be the name of a file, or a list of them; got {value!r}.")
     return listed
 
 
-# ---- the values that words stand for
+# ---- the values that words mean
 
 _RULES = "baseline, boosted, boosted:0.1, demoted, demoted:0.1, calibrated or column:NAME"
 
@@ -461,7 +449,7 @@ def from_file(name: str, value: Any) -> Any:
         return _CHECKED[option.kind](option, listed)
     checked = _CHECKED[option.kind](option, value)
     if option.choices and checked not in option.choices:
-        raise MpcError(f"{name} takes {', '.join(option.choices)}, not {value!r}.")
+        raise MpcError(f"{name} must be one of {', '.join(option.choices)}; got {value!r}.")
     return checked
 
 
@@ -477,7 +465,7 @@ def split(text: str) -> list[str]:
 
 
 def names(given: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return names that may stand in comma lists; one that is known as a whole is not split.
+    """Return names that may be given in comma lists; one that is known as a whole is not split.
 
     Examples
     --------
@@ -489,7 +477,7 @@ def names(given: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def threshold(text: Any) -> Any:
-    """Return the threshold that a text or a number stands for.
+    """Return the threshold that a text or a number means.
 
     Examples
     --------
@@ -502,7 +490,7 @@ def threshold(text: Any) -> Any:
 
 
 def rule(text: Any) -> Any:
-    """Return the scoring rule that a text stands for.
+    """Return the scoring rule that a text names.
 
     Examples
     --------
@@ -520,13 +508,15 @@ def rule(text: Any) -> Any:
         try:
             alpha = float(argument)
         except ValueError:
-            raise MpcError(f"{word} takes a number behind its colon, not {argument!r}.") from None
+            raise MpcError(
+                f"{word} must have a number after its colon; got {argument!r}."
+            ) from None
         return Boosted(alpha) if word == "boosted" else Demoted(alpha)
-    raise MpcError(f"rules takes {_RULES}, not {text!r}.")
+    raise MpcError(f"rules must be {_RULES}; got {text!r}.")
 
 
 def primary(given: Any) -> tuple[Any, str, Any]:
-    """Return the rule, mode and threshold that a text or a list of three stands for.
+    """Return the rule, mode and threshold that a text or a list of three means.
 
     Examples
     --------
@@ -551,6 +541,13 @@ _TYPED = {
     'pass missing="drop"': "give --missing drop",
     'missing="drop"': "--missing drop",
     "audit.summary()": "the summary",
+    "audit.to_frame()": "--csv",
+    "audit.power(effect=…)": "--tolerance",
+    "threshold=mpc.Enough()": "--threshold enough",
+    'pairing_modes=["symmetric", "matched"]': "--modes symmetric,matched",
+    "ascending=True": "--ascending",
+    "ascending=False": "no --ascending",
+    'cluster="query"': "--cluster query",
     "mpc.Column": "--rules column:NAME",
     "group_sep must": "--group-sep must",
     "memory=": "--memory",
@@ -572,31 +569,23 @@ def as_typed(message: str) -> str:
 
 def _text(option: Option, value: Any) -> str:
     if not isinstance(value, str):
-        raise MpcError(f"{option.name} takes text, not {value!r}; write it in quotes.")
+        raise MpcError(f"{option.name} must be text; got {value!r}. Write it in quotes.")
     return value
 
 
-def _number(option: Option, value: Any) -> float:
-    if not isinstance(value, bool) and isinstance(value, str | int | float):
+def _number(option: Option, value: Any, kind: type = float) -> Any:
+    if not isinstance(value, bool) and isinstance(value, str | int | kind):
         try:
-            return float(value)
+            return kind(value)
         except (ValueError, OverflowError):
             pass
-    raise MpcError(f"{option.name} takes a number, not {value!r}.")
-
-
-def _whole(option: Option, value: Any) -> int:
-    if not isinstance(value, bool) and isinstance(value, str | int):
-        try:
-            return int(value)
-        except ValueError:
-            pass
-    raise MpcError(f"{option.name} takes a whole number, not {value!r}.")
+    what = "a whole number" if kind is int else "a number"
+    raise MpcError(f"{option.name} must be {what}; got {value!r}.")
 
 
 def _flag(option: Option, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise MpcError(f"{option.name} takes true or false, not {value!r}.")
+        raise MpcError(f"{option.name} must be true or false; got {value!r}.")
     return value
 
 
@@ -604,7 +593,7 @@ _CHECKED: dict[str, Callable[[Option, Any], Any]] = {
     "column": _text,
     "text": _text,
     "number": _number,
-    "whole": _whole,
+    "whole": partial(_number, kind=int),
     "flag": _flag,
     "path": lambda option, value: Path(_text(option, value)),
     "threshold": lambda option, value: threshold(value),
@@ -612,6 +601,6 @@ _CHECKED: dict[str, Callable[[Option, Any], Any]] = {
     "numbers": lambda option, values: [_number(option, value) for value in values],
     "rules": lambda option, values: [rule(value) for value in values],
     "pairs": lambda option, values: [
-        value if isinstance(value, str) else str(_whole(option, value)) for value in values
+        value if isinstance(value, str) else str(_number(option, value, int)) for value in values
     ],
 }

@@ -1,7 +1,7 @@
 """What the system does to a command: it closes or fills its streams, or tells it to end.
 
-Told to end, a command tidies up as for Ctrl-C. Without this, SIGTERM and SIGHUP end Python at once,
-and spilled files stay on the disk.
+Asked to end, a command tidies up as for Ctrl-C. Without this, SIGTERM and SIGHUP end Python at
+once, and spilled files stay on the disk.
 """
 
 from __future__ import annotations
@@ -175,12 +175,12 @@ class Streams:
 
     Parameters
     ----------
-    output, told
+    output, said
         Standard output and standard error.
     """
 
-    def __init__(self, output: _Watched, told: _Watched) -> None:
-        self._output, self._told = output, told
+    def __init__(self, output: _Watched, said: _Watched) -> None:
+        self._output, self._said = output, said
 
     def lost(self) -> OSError | None:
         """Return why standard output did not take all that was printed; None if it did."""
@@ -190,7 +190,7 @@ class Streams:
 
     def forget(self) -> None:
         """Drop what could not be written, which Python would try once more when it ends."""
-        for watched in (self._output, self._told):
+        for watched in (self._output, self._said):
             if watched.error is not None:
                 _forget(watched.stream)
 
@@ -200,15 +200,15 @@ def watched_streams() -> Iterator[Streams]:
     """Watch the standard streams inside the block.
 
     To print to a standard output that is closed or full is an error, so that nobody takes a part
-    of the output for the whole. What standard error does not take is told to nobody, and the work
+    of the output for the whole. What standard error does not take reaches nobody, and the work
     goes on.
     """
     before = sys.stdout, sys.stderr
     _fill_closed_places()
     output = _Watched(_Closed() if before[0] is None else before[0], strict=True)
-    told = _Watched(_Closed() if before[1] is None else before[1], strict=False)
-    streams = Streams(output, told)
-    sys.stdout, sys.stderr = output, told
+    said = _Watched(_Closed() if before[1] is None else before[1], strict=False)
+    streams = Streams(output, said)
+    sys.stdout, sys.stderr = output, said
     try:
         yield streams
     finally:

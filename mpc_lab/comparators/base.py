@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_lab.errors import check_count
 from mpc_lab.inference.clustered import Clustered, query_clusters
 from mpc_lab.inference.estimates import significance
+from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _NAN = float("nan")
 UNDERVALUED, FAVOURED = "undervalued", "favoured"
+BINS = 20
+_BINS_AT_MOST = 1_000
 Interval = Callable[[float], tuple[float, float]]
 
 
@@ -29,7 +33,7 @@ class Lists:
     Attributes
     ----------
     row : int64 array
-        The row of the ranking that stands here.
+        The row of the ranking at this place.
     query : int64 array
         Its query code.
     rank : int64 array
@@ -66,12 +70,36 @@ class Lists:
         """
         query = self.query if query is None else query
         values = values if self.weight is None else self.weight[query] * values
-        of = self.cluster[query]
-        return np.bincount(of, values, minlength=self.n_clusters).astype(np.float64)
+        return add_up(self.cluster[query], values, self.n_clusters)
 
     def by_query(self, values: Floats | Flags) -> Floats:
         """Add up one number a row over queries, in the order of query codes."""
-        return np.bincount(self.query, values, minlength=self.n_queries).astype(np.float64)
+        return add_up(self.query, values, self.n_queries)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Rows of each query code."""
+        return self.by_query(np.ones(len(self.row)))
+
+    @cached_property
+    def discount(self) -> Floats:
+        """1/log₂(1 + rank) of each row."""
+        return np.asarray(1 / np.log2(self.rank + 1.0))
+
+    @cached_property
+    def uppers(self) -> Ints:
+        """The rows that have a neighbour just below them in their list."""
+        below = (self.query[1:] == self.query[:-1]) & (np.diff(self.position) == 1)
+        return np.flatnonzero(below)
+
+
+@kernel
+def add_up(code: Ints, values: Floats | Flags, n: int) -> Floats:
+    """Return the sum of the values that have each code from 0 to before n."""
+    total = np.zeros(n)
+    for k in range(len(code)):
+        total[code[k]] += values[k]
+    return total
 
 
 class Case:
@@ -91,6 +119,8 @@ class Case:
         Of comparators that simulate.
     log : Log, optional
         The rows sorted by these scores, where they are sorted already.
+    like : Case, optional
+        Of another group under the same scores: what does not depend on the group is its own.
     """
 
     def __init__(
@@ -103,15 +133,19 @@ class Case:
         level: float = 0.95,
         seed: int = 0,
         log: Log | None = None,
+        like: Case | None = None,
     ) -> None:
         self.ranking, self.group, self.scores = ranking, group, scores
         self.k, self.level, self.seed = k, level, seed
         self.member: Flags = ranking.member(group)
-        self._log = log
+        self._log, self._like = log, like
+        self._bins: dict[int, Ints] = {}
 
     @cached_property
     def log(self) -> Log:
         """The rows sorted by query and score."""
+        if self._like is not None:
+            return self._like.log
         return sort_rows(self.ranking, self.scores) if self._log is None else self._log
 
     @cached_property
@@ -122,6 +156,8 @@ class Case:
         descending score, a tie broken by position where there is one, else by the order of the
         input.
         """
+        if self._like is not None:
+            return self._like.lists
         ranking, log = self.ranking, self.log
         sizes = np.diff(log.starts)
         rank = np.arange(len(log.row)) - np.repeat(log.starts[:-1], sizes) + 1
@@ -143,6 +179,32 @@ class Case:
             weight=ranking.query_weights,
         )
 
+    def bins(self, number: int) -> Ints:
+        """Return the bin of each row of the ranking: see `score_bins`."""
+        if self._like is not None:
+            return self._like.bins(number)
+        if number not in self._bins:
+            scores = self.ranking.score if self.scores is None else self.scores
+            self._bins[number] = score_bins(scores, number)
+        return self._bins[number]
+
+
+def check_bins(bins: object) -> int:
+    """Accept a number of bins."""
+    return check_count("bins", bins, at_most=_BINS_AT_MOST)
+
+
+def score_bins(scores: Floats, bins: int = BINS) -> Ints:
+    """Return the bin of each row: `bins` bins of equal counts, but tied scores stay together.
+
+    Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows are at or below.
+    """
+    bins = check_bins(bins)
+    n = len(scores)
+    last = np.array([-(-(b + 1) * n // bins) - 1 for b in range(bins - 1)], dtype=np.int64)
+    ends = np.sort(scores)[np.maximum(last, 0)]
+    return np.searchsorted(ends, scores, side="left").astype(np.int64)
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -151,12 +213,12 @@ class Conditions:
     Attributes
     ----------
     scores : {"close", "binned", "neighbours", "all"}
-        Whether the items compared have close scores, scores in one of a few bins, stand beside
+        Whether the items compared have close scores, scores in one of a few bins, are next to
         each other in the list, or have any scores.
     queries : {"same", "all"}
         Whether they come from one query.
     looks_at : {"outcomes", "exposure", "both"}
-        Whether it looks at outcomes, at who stands where only, or sets one against the other.
+        Whether it looks at outcomes, at who is where only, or sets one against the other.
     """
 
     scores: str

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_lab.comparators.base import UNDERVALUED, Case, Comparison, Conditions, comparison
-from mpc_lab.errors import MpcError, check_count, near_match
+from mpc_lab.comparators.base import (
+    BINS,
+    UNDERVALUED,
+    Case,
+    Comparison,
+    Conditions,
+    add_up,
+    check_bins,
+    comparison,
+    score_bins,
+)
+from mpc_lab.errors import MpcError, near_match
 from mpc_lab.inference.bands import sup_t_band
 from mpc_lab.inference.clustered import (
     PairCodes,
@@ -29,28 +39,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 
-BINS = 20
 CONDITIONS = Conditions(scores="binned", queries="all", looks_at="outcomes")
-
-
-_BINS_AT_MOST = 1_000
-
-
-def check_bins(bins: object) -> int:
-    """Accept a number of bins."""
-    return check_count("bins", bins, at_most=_BINS_AT_MOST)
-
-
-def score_bins(scores: Floats, bins: int = BINS) -> Ints:
-    """Return the bin of each row: `bins` bins of equal counts, but tied scores stay together.
-
-    Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows lie at or below.
-    """
-    bins = check_bins(bins)
-    n = len(scores)
-    last = np.array([-(-(b + 1) * n // bins) - 1 for b in range(bins - 1)], dtype=np.int64)
-    ends = np.sort(scores)[np.maximum(last, 0)]
-    return np.searchsorted(ends, scores, side="left").astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -73,12 +62,13 @@ def _bins(
 ) -> _Bins:
     # About a middle outcome, so that large ones do not cancel in the differences below.
     middle = float(np.median(outcome))
+    w = np.ones(len(at)) if weight is None else weight
+    above = w * (outcome - middle)
+    # Bins of the rest first, then those of the group.
+    side = np.where(member, at + bins, at)
+    both, sums = (add_up(side, values, 2 * bins).reshape(2, bins) for values in (w, above))
     counts, means = [], []
-    for side in (member, ~member):
-        above = outcome[side] - middle
-        w = None if weight is None else weight[side]
-        n = np.bincount(at[side], w, minlength=bins).astype(np.float64)
-        total = np.bincount(at[side], above if w is None else w * above, minlength=bins)
+    for n, total in zip(both[::-1], sums[::-1], strict=True):
         counts.append(n)
         means.append(middle + np.divide(total, n, out=np.full(bins, np.nan), where=n > 0))
     return _Bins(at, counts[0], counts[1], means[0], means[1])
@@ -106,9 +96,8 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     ranking, member = case.ranking, case.member
     outcome = ranking.outcome
     bins = check_bins(bins)
-    scores = ranking.score if case.scores is None else case.scores
     of_row = ranking.weight
-    table = _bins(score_bins(scores, bins), outcome, member, bins, of_row)
+    table = _bins(case.bins(bins), outcome, member, bins, of_row)
     used, n_g = table.used, float((member if of_row is None else of_row[member]).sum())
     weight = np.where(used, table.n_in, 0.0) / n_g if n_g else np.zeros(bins)
     difference = np.where(used, table.mean_in - table.mean_out, 0.0)
@@ -257,8 +246,8 @@ def segment_index(ranking: Ranking, segment: str) -> int:
     """Return the place of a segment in the ranking's segments."""
     if ranking.segment_code is None:
         raise MpcError(
-            "segments must be known to look inside them; got a log without a segment column. Name "
-            'the column that labels queries, such as segment="country", and run the audit again.'
+            "The log must have a segment column to look inside segments; got none. Name the column "
+            'that labels queries, such as segment="country", and run the audit again.'
         )
     if not isinstance(segment, str) or segment not in ranking.segments:
         hint = near_match(segment, ranking.segments)
@@ -328,7 +317,7 @@ def _isotonic_interval(
     at = score_bins(score, _LEVELS)
     step = score_bins_of(points, score, at)
     fits = np.concatenate(
-        [_refit(*sums, step) for sums in _resampled(at, outcome, cluster, draws, seed)]
+        [_refit(*sums, step) for sums in _resample(at, outcome, cluster, draws, seed)]
     )
     a = significance(level)
     # A draw may hold no row at the lowest levels.
@@ -342,7 +331,7 @@ def score_bins_of(points: Floats, score: Floats, at: Ints) -> Ints:
     return at[first[np.searchsorted(levels, points)]]
 
 
-def _resampled(
+def _resample(
     at: Ints, outcome: Floats, cluster: Ints, draws: int, seed: int
 ) -> Iterator[tuple[Floats, Floats]]:
     """Yield counts and outcome sums (level, draw) with clusters resampled."""

@@ -17,7 +17,8 @@ from mpc_lab.comparators.base import (
     on_log_scale,
 )
 from mpc_lab.inference.clustered import Clustered, effective, from_influence
-from mpc_lab.vocabulary import Floats
+from mpc_lab.pairing.kernels import kernel
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 _EXPOSURE_ONLY = Conditions(scores="all", queries="all", looks_at="exposure")
 _AGAINST_OUTCOMES = Conditions(scores="all", queries="all", looks_at="both")
@@ -55,17 +56,14 @@ def exposure_ratios(case: Case) -> list[Comparison]:
     lists = case.lists
     member = case.member[lists.row]
     n_in, n_out = lists.by_query(member), lists.by_query(~member)
-    used = ((n_in > 0) & (n_out > 0))[lists.query]
+    used = (n_in > 0) & (n_out > 0)
     y = case.ranking.outcome[lists.row]
     v = 1 / np.log2(1.0 + lists.position)
 
-    def sums(values: Floats) -> tuple[Floats, Floats]:
-        return (
-            lists.by_cluster(np.where(used & member, values, 0.0)),
-            lists.by_cluster(np.where(used & ~member, values, 0.0)),
-        )
-
-    n, x, m, c = sums(np.ones(len(v))), sums(v), sums(y), sums(v * y)
+    table = np.zeros((lists.n_clusters, 2, 4))
+    weight = used.astype(np.float64) if lists.weight is None else used * lists.weight
+    _add_sides(lists.query, lists.cluster, weight, member, v, y, table)
+    n, x, m, c = ((table[:, 1, k], table[:, 0, k]) for k in range(4))
     rows = n[0] + n[1]
     left_out = int(((n_in == 0) | (n_out == 0)).sum())
     return [
@@ -76,6 +74,23 @@ def exposure_ratios(case: Case) -> list[Comparison]:
             ("impact_ratio", c, m, "merit", _AGAINST_OUTCOMES),
         )
     ]
+
+
+@kernel
+def _add_sides(
+    query: Ints, cluster: Ints, weight: Floats, member: Flags, v: Floats, y: Floats, to: Floats
+) -> None:
+    """Add 1, v, y and v·y of each row to its cluster and side, with the weight of its query."""
+    for k in range(len(query)):
+        w = weight[query[k]]
+        if w == 0:
+            continue
+        side = 1 if member[k] else 0
+        of = cluster[query[k]]
+        to[of, side, 0] += w
+        to[of, side, 1] += w * v[k]
+        to[of, side, 2] += w * y[k]
+        to[of, side, 3] += w * (v[k] * y[k])
 
 
 def _ratio(

@@ -31,7 +31,7 @@ class _Inequality:
 
 
 def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> list[Comparison]:
-    r"""Test that neighbours of the list stand in the order of their expected outcomes.
+    r"""Test that neighbours of the list are in the order of their expected outcomes.
 
     .. math:: E\big[(y_a - y_{a+1})\, 1\{\text{group of } a, \text{group of } a + 1\}\big] \ge 0
 
@@ -64,7 +64,7 @@ def _test(case: Case, side: str, rank: int | None) -> _Inequality:
     lists = case.lists
     member = case.member[lists.row]
     y = case.ranking.outcome[lists.row]
-    upper = np.flatnonzero((lists.query[1:] == lists.query[:-1]) & (np.diff(lists.position) == 1))
+    upper = lists.uppers
     wanted = (member[upper] == (side == "above")) & (member[upper] != member[upper + 1])
     if rank is not None:
         wanted &= lists.position[upper] == rank
@@ -108,7 +108,7 @@ def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Compar
     residual = np.stack([one.residual for one in usable])
     largest = _largest_normals(correlation(residual @ residual.T), seed, draws)
     joint = float((1 + (largest >= statistic).sum()) / (1 + draws))
-    # The draws can only lie between no and full dependence.
+    # The draws can only be between no and full dependence.
     joint = float(np.clip(joint, p[worst], min(1.0, len(p) * p[worst])))
     return replace(
         empty,

@@ -120,7 +120,7 @@ def adjust(every: Sequence[Sequence[Comparison]], level: float = 0.95) -> list[l
     a = significance(level)
     return [
         [
-            replace(_adjusted(one, by_measure[g, m], a, int(tests[m])), p_overall=overall[g, m])
+            replace(_adjust_one(one, by_measure[g, m], a, int(tests[m])), p_overall=overall[g, m])
             for m, one in enumerate(rivals)
         ]
         for g, rivals in enumerate(every)
@@ -134,7 +134,7 @@ def _holm(p: Floats) -> Floats:
     return adjusted
 
 
-def _adjusted(one: Comparison, p: float, a: float, tests: int) -> Comparison:
+def _adjust_one(one: Comparison, p: float, a: float, tests: int) -> Comparison:
     flagged = bool(p <= a)
     low, high = one.ci_low, one.ci_high
     # Without an interval there is nothing to widen, and without a p-value no family.
@@ -197,7 +197,7 @@ def compare_mpc(
 
 
 # A rival's first difference from MPC, singular and plural.
-_EXPOSURE = "at who stands where, never at outcomes,"
+_EXPOSURE = "at who is where, never at outcomes,"
 _CLAUSES = {
     "exposure": (f"looks {_EXPOSURE}", f"look {_EXPOSURE}"),
     "both": (
@@ -318,15 +318,15 @@ def _sentence(
 ) -> str:
     if not can_tell(mpc):
         flags = [title_of(one.name) for one in known if one.flagged]
-        said = f"it is flagged by {_listed(flags)}" if flags else "no other measure flags it"
+        said = f"it is flagged by {_list_names(flags)}" if flags else "no other measure flags it"
         return f"MPC cannot be estimated for group '{plain(group)}'; {said}."
     if not differing:
         said = {"silent": "does not flag", "flagged": "flags"}.get(_answer(mpc), "")
-        how = f"{said} it" if said else f"calls it {_own_word(mpc)}"
+        how = f"{said} it" if said else f"calls it {verdict_word(mpc.says)}"
         start = f"MPC {how}, and no measure contradicts it"
         if not chance:
             return f"{start} for group '{plain(group)}'."
-        listed = _listed([title_of(one.name) for one in chance])
+        listed = _list_names([title_of(one.name) for one in chance])
         return (
             f"{start} by more than chance for group '{plain(group)}': {listed} "
             f"{_flag(len(chance) > 1)} it, as chance does "
@@ -340,7 +340,7 @@ def _sentence(
         several = len(ones) > 1
         clause = _CLAUSES[difference][several]
         said = _verb(ones[0], several)
-        parts.append(f"{_listed([title_of(one.name) for one in ones])} {clause} and {said}")
+        parts.append(f"{_list_names([title_of(one.name) for one in ones])} {clause} and {said}")
     return "; ".join(parts) + "."
 
 
@@ -355,14 +355,14 @@ def _difference(conditions: Conditions) -> str:
 def _says(mpc: Comparison, group: str) -> str:
     if not mpc.flagged:
         return f"MPC does not flag group '{plain(group)}'"
-    word = _own_word(mpc)
+    word = verdict_word(mpc.says)
     name = f"group '{plain(group)}'"
     return f"MPC calls {name} {word}" if word else f"MPC flags {name}"
 
 
-def _own_word(mpc: Comparison) -> str:
-    """Return the word of the verdict: what rivals call favoured is overvalued to MPC."""
-    return "overvalued" if mpc.says == "favoured" else mpc.says
+def verdict_word(says: str) -> str:
+    """Return the word of a person for what a measure says: what is favoured is overvalued."""
+    return OVERVALUED if says == FAVOURED else says
 
 
 def _flag(several: bool) -> str:
@@ -373,9 +373,9 @@ def _verb(one: Comparison, several: bool) -> str:
     if not one.flagged:
         return f"{'do' if several else 'does'} not flag it"
     if one.says:
-        return f"{'call' if several else 'calls'} it {one.says}"
+        return f"{'call' if several else 'calls'} it {verdict_word(one.says)}"
     return f"{_flag(several)} it without a direction"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import rel_entr
 
 from mpc_lab.comparators.base import (
     FAVOURED,
@@ -27,7 +26,8 @@ from mpc_lab.inference.clustered import (
     mean_over_queries,
 )
 from mpc_lab.inference.estimates import significance
-from mpc_lab.vocabulary import Flags
+from mpc_lab.pairing.kernels import kernel
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 _MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
@@ -60,8 +60,8 @@ def skews(case: Case) -> list[Comparison]:
     """
     k, level, lists = check_count("k", case.k, at_most=_MOST_PLACES), case.level, case.lists
     member = case.member[lists.row]
-    found = comparison(f"skew@{k}", _skew(lists, member, k, level), CONDITIONS, high_is=FAVOURED)
     both = [_skew(lists, side, k, level) for side in (member, ~member)]
+    found = comparison(f"skew@{k}", both[0], CONDITIONS, high_is=FAVOURED)
     return [
         found,
         _extreme(f"min_skew@{k}", both, min, level),
@@ -71,7 +71,7 @@ def skews(case: Case) -> list[Comparison]:
 
 
 def _skew(lists: Lists, member: Flags, k: int, level: float) -> Clustered:
-    sizes = lists.by_query(np.ones(len(lists.row)))
+    sizes = lists.sizes
     inside = lists.by_query(member)
     in_top = lists.by_query(member & (lists.rank <= k))
     due = np.minimum(k, sizes) * inside / sizes
@@ -133,15 +133,30 @@ def _extreme_p(there: list[Clustered], pick: _Pick) -> float:
 
 
 def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:
-    discount = 1 / np.log2(lists.rank + 1.0)
-    so_far = np.cumsum(member) - np.repeat(
-        np.concatenate([[0], np.cumsum(member)])[lists.starts[:-1]], np.diff(lists.starts)
-    )
-    top = so_far / lists.rank
-    whole = (lists.by_query(member) / lists.by_query(np.ones(len(member))))[lists.query]
-    divergence = rel_entr(top, whole) + rel_entr(1 - top, 1 - whole)
-    each = lists.by_query(divergence * discount) / lists.by_query(discount)
+    whole = lists.by_query(member) / lists.sizes
+    divergence = np.zeros(lists.n_queries)
+    _add_divergence(lists.query, lists.rank, member, whole, lists.discount, divergence)
+    each = divergence / lists.by_query(lists.discount)
     how: dict[str, Any] = {"weight": lists.weight, "level": level}
     mean = mean_over_queries(each, lists.cluster, lists.n_clusters, **how)
     made = comparison("ndkl", replace(mean, null=float("nan")), CONDITIONS)
     return replace(made, p_value=float("nan"))
+
+
+@kernel
+def _add_divergence(
+    query: Ints, rank: Ints, member: Flags, whole: Floats, discount: Floats, to: Floats
+) -> None:
+    """Add the discounted divergence of each row's top from its whole query."""
+    so_far = 0
+    for k in range(len(query)):
+        if rank[k] == 1:
+            so_far = 0
+        so_far += member[k]
+        share, due = so_far / rank[k], whole[query[k]]
+        found = 0.0
+        if share > 0:
+            found += share * np.log(share / due)
+        if share < 1:
+            found += (1 - share) * np.log((1 - share) / (1 - due))
+        to[query[k]] += found * discount[k]

@@ -81,7 +81,7 @@ def clicks(
     """
     n_lists = check_count("queries", queries, at_most=_MOST_QUERIES)
     rng = np.random.default_rng(check_whole("seed", seed))
-    columns = draw_lists(n_lists, rng, *_checked(bias, eta, lifted, swapped))
+    columns = draw_lists(n_lists, rng, *_check(bias, eta, lifted, swapped))
     return Ranking(
         {name: values.ravel() for name, values in columns.items()},
         query="query",
@@ -179,7 +179,7 @@ def clicks_truth(
     r"""Return the population values of :func:`mpc_lab.datasets.clicks`, exact up to rounding.
 
     Two scores of a list are given, one of the group; the places of both follow from how many of
-    the 18 others lie above, between and below, which is multinomial. Means over both scores are
+    the 18 others are above, between and below, which is multinomial. Means over both scores are
     integrals of polynomials, taken piece by piece by Gauss-Legendre nodes that are exact for them;
     flips of neighbours are a table from places to places.
 
@@ -203,7 +203,7 @@ def clicks_truth(
     >>> round(clicks_truth(bias=0.0).gap_at_tie, 12)
     0.0
     """
-    bias, eta, lifted, swapped = _checked(bias, eta, lifted, swapped)
+    bias, eta, lifted, swapped = _check(bias, eta, lifted, swapped)
     if epsilon is None:
         epsilon = FIRST_PERCENTILE
     check_number("epsilon", epsilon, at_least=0, at_most=HIGHEST - LOWEST)
@@ -238,7 +238,7 @@ def clicks_truth(
     )
 
 
-def _checked(
+def _check(
     bias: float, eta: float, lifted: float, swapped: float
 ) -> tuple[float, float, float, float]:
     """Return the options as floats, once it is clear that they make probabilities."""

@@ -37,13 +37,13 @@ def file_names(suffix: str) -> tuple[str, str]:
 
 def read_ratings(home: Traversable, suffix: str) -> pd.DataFrame:
     """Return user, item, rating and timestamp in the order of the file."""
-    frame = _read(home / f"ratings.{suffix}")
+    frame = _read(home / f"ratings.{suffix}", "ascii")
     return frame.set_axis(list(RATINGS), axis="columns")
 
 
-def read_movies(home: Traversable, suffix: str) -> pd.DataFrame:
+def read_movies(home: Traversable, suffix: str, encoding: str) -> pd.DataFrame:
     """Return item, title and genres, joined by "|"; empty text for a movie without a genre."""
-    frame = _read(home / f"movies.{suffix}").set_axis(list(MOVIES), axis="columns")
+    frame = _read(home / f"movies.{suffix}", encoding).set_axis(list(MOVIES), axis="columns")
     return frame.assign(genres=frame["genres"].where(frame["genres"] != NO_GENRES, ""))
 
 
@@ -52,19 +52,19 @@ def check_together(ratings: pd.DataFrame, movies: pd.DataFrame, home: Traversabl
     repeated = movies["item"].duplicated()
     if repeated.any():
         raise MpcError(
-            f"The movies in {home} must each be listed once, but movie "
-            f"{movies['item'][repeated].iloc[0]} is listed twice: unpack the files again."
+            f"The movies in {home} must each be listed once; got movie "
+            f"{movies['item'][repeated].iloc[0]} twice. Unpack the files again."
         )
     unknown = ~ratings["item"].isin(movies["item"])
     if unknown.any():
         raise MpcError(
-            f"The movies in {home} must list every rated movie, but movie "
-            f"{ratings['item'][unknown].iloc[0]} is rated and not listed: "
-            "take both files from one data set."
+            f"The movies in {home} must include every rated movie; got ratings of movie "
+            f"{ratings['item'][unknown].iloc[0]}, which is not listed. Take both files from one "
+            "data set."
         )
 
 
-def _read(path: Traversable) -> pd.DataFrame:
+def _read(path: Traversable, encoding: str) -> pd.DataFrame:
     reader = {
         "ratings.csv": _ratings_csv,
         "movies.csv": _movies_csv,
@@ -73,13 +73,13 @@ def _read(path: Traversable) -> pd.DataFrame:
     }[path.name]
     try:
         with path.open("rb") as file:
-            frame = reader(file)
+            frame = reader(file, encoding)
         _check_rows(frame)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         what = "begin with the line" if path.name.endswith("csv") else "have lines of the form"
         raise MpcError(
-            f"{path} must {what} {FORMS[path.name]!r}, but reading it failed "
-            f"({_first_line(error)}): unpack it again from the archive of GroupLens."
+            f"{path} must {what} {FORMS[path.name]!r}; got an error while reading it "
+            f"({_first_line(error)}). Unpack it again from the archive of GroupLens."
         ) from error
     return frame
 
@@ -94,25 +94,26 @@ def _check_rows(frame: pd.DataFrame) -> None:
         raise ValueError("a number is missing or infinite")
 
 
-def _ratings_csv(file: IO[bytes]) -> pd.DataFrame:
-    return _table(file, "ratings.csv", list(RATINGS.values()))
+def _ratings_csv(file: IO[bytes], encoding: str) -> pd.DataFrame:
+    return _table(file, "ratings.csv", list(RATINGS.values()), encoding=encoding)
 
 
-def _movies_csv(file: IO[bytes]) -> pd.DataFrame:
-    # There are movies called "None" and "NaN": no text stands for a missing value.
-    return _table(file, "movies.csv", list(MOVIES.values()), keep_default_na=False)
+def _movies_csv(file: IO[bytes], encoding: str) -> pd.DataFrame:
+    # There are movies called "None" and "NaN": no text means a missing value.
+    types = list(MOVIES.values())
+    return _table(file, "movies.csv", types, encoding=encoding, keep_default_na=False)
 
 
 def _table(file: IO[bytes], name: str, dtypes: list[str], **options: Any) -> pd.DataFrame:
     header = FORMS[name].split(",")
     dtype = dict(zip(header, dtypes, strict=True))
-    frame: pd.DataFrame = pd.read_csv(file, encoding="utf-8", dtype=dtype, **options)
+    frame: pd.DataFrame = pd.read_csv(file, dtype=dtype, **options)
     if list(frame.columns) != header:
         raise ValueError(f"its columns are {', '.join(map(str, frame.columns))}")
     return frame
 
 
-def _ratings_dat(file: IO[bytes]) -> pd.DataFrame:
+def _ratings_dat(file: IO[bytes], encoding: str) -> pd.DataFrame:
     # A separator of one character lets pandas' fast parser in; "::" leaves an empty field between.
     names = ["user", "between 1", "item", "between 2", "rating", "between 3", "timestamp"]
     frame = pd.read_csv(
@@ -121,7 +122,7 @@ def _ratings_dat(file: IO[bytes]) -> pd.DataFrame:
         header=None,
         names=names,
         dtype=RATINGS,
-        encoding="latin-1",
+        encoding=encoding,
         quoting=csv.QUOTE_NONE,
     )
     between = [name for name in names if name not in RATINGS]
@@ -130,9 +131,9 @@ def _ratings_dat(file: IO[bytes]) -> pd.DataFrame:
     return frame[list(RATINGS)]
 
 
-def _movies_dat(file: IO[bytes]) -> pd.DataFrame:
+def _movies_dat(file: IO[bytes], encoding: str) -> pd.DataFrame:
     # Not splitlines: it would break lines at the control characters of latin-1.
-    lines = [line.rstrip("\r") for line in file.read().decode("latin-1").split("\n")]
+    lines = [line.rstrip("\r") for line in file.read().decode(encoding).split("\n")]
     fields = [line.split("::") for line in lines if line]
     for number, line in enumerate(fields, start=1):
         if len(line) != len(MOVIES):
@@ -155,20 +156,30 @@ class Release:
     stem: str
     suffix: str
     known_hash: str
+    inside: str = ""  # the folder in the archive, where it has another name
+    encoding: str = "utf-8"
 
     @property
     def archive(self) -> str:
         """Name of the archive."""
         return f"{self.stem}.zip"
 
+    @property
+    def folder(self) -> str:
+        """Name of the folder in the archive."""
+        return self.inside or self.stem
 
-# For the two large sets GroupLens publishes md5 sums beside the archives (ml-25m.zip.md5, …).
+
+# For the large sets GroupLens publishes md5 sums beside the archives (ml-25m.zip.md5, …).
 RELEASES = {
     "1m": Release(
         "ml-1m",
         "dat",
         "sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+        encoding="latin-1",
     ),
+    "10m": Release("ml-10m", "dat", "md5:ce571fd55effeba0271552578f2648bd", "ml-10M100K"),
+    "20m": Release("ml-20m", "csv", "md5:cd245b17a1ae2cc31bb14903e1204af3"),
     "latest-small": Release(
         "ml-latest-small",
         "csv",
@@ -186,7 +197,7 @@ class MovieLens:
     Attributes
     ----------
     name : str
-        Which one: "1m", "latest-small", "25m" or "32m".
+        Which one: "1m", "10m", "20m", "25m", "32m" or "latest-small".
     ratings : pandas.DataFrame
         user, item, rating, timestamp (seconds since 1970), in the order of the file.
     movies : pandas.DataFrame
@@ -203,20 +214,20 @@ class MovieLens:
 
 
 def movielens(name: str = "1m", folder: str | os.PathLike[str] | None = None) -> MovieLens:
-    """Read a MovieLens data set, and fetch it from GroupLens where it is not at hand.
+    """Read a MovieLens data set, and fetch it from GroupLens where it is not on this machine.
 
     It is looked for in `folder`, and only there if one is given; else in the folder that the
     environment variable ``MPC_LAB_DATA`` names; else among earlier downloads; and last it is
     downloaded, checked by its hash, and kept in the user's cache folder. A folder may hold the
     archive (``ml-1m.zip``) or what is in it (``ml-1m/ratings.dat``, ``ml-1m/movies.dat``).
 
-    GroupLens allows research with the data but not passing them on; the terms stand in the
+    GroupLens allows research with the data but not passing them on; the terms are in the
     README of each set.
 
     Parameters
     ----------
-    name : {"1m", "latest-small", "25m", "32m"}
-        Which data set.
+    name : {"1m", "10m", "20m", "25m", "32m", "latest-small"}
+        Which data set. All but "1m" have half stars, as the paper's.
     folder : path, optional
         Where it is, in GroupLens' own layout.
 
@@ -241,7 +252,7 @@ def movielens(name: str = "1m", folder: str | os.PathLike[str] | None = None) ->
     release = RELEASES[name]
     home = _find(release, folder)
     ratings = read_ratings(home, release.suffix)
-    movies = read_movies(home, release.suffix)
+    movies = read_movies(home, release.suffix, release.encoding)
     check_together(ratings, movies, home)
     return MovieLens(name, ratings, movies)
 
@@ -253,7 +264,7 @@ def movielens_ranking(
 
     Parameters
     ----------
-    name : {"1m", "latest-small", "25m", "32m"}
+    name : {"1m", "10m", "20m", "25m", "32m", "latest-small"}
         Which data set.
     rank : int
         How many singular vectors :func:`mpc_lab.rankers.svd` keeps.
@@ -293,39 +304,39 @@ def _find(release: Release, folder: str | os.PathLike[str] | None) -> Traversabl
         given = Path(folder).expanduser()
         home = _inside(given, release)
         if home is None:
-            raise MpcError(f"There is no {release.stem} in {given}: {_advice(release, str(given))}")
+            raise MpcError(f"There is no {release.stem} in {given}. {_advice(release, str(given))}")
         return home
     named = os.environ.get(ENVIRONMENT, "")
     home = _inside(Path(named).expanduser(), release) if named else None
-    return home if home is not None else _opened(_download(release), release)
+    return home if home is not None else _open_archive(_download(release), release)
 
 
 def _inside(folder: Path, release: Release) -> Traversable | None:
-    places = [folder / release.stem]
+    places = [folder / release.folder]
     # All .csv sets have the same file names: do not take one for another.
-    if folder.name not in {other.stem for other in RELEASES.values()} - {release.stem}:
+    if folder.name not in {other.folder for other in RELEASES.values()} - {release.folder}:
         places.append(folder)
     for place in places:
         if all((place / name).is_file() for name in file_names(release.suffix)):
             return place
     archive = folder / release.archive
-    return _opened(archive, release) if archive.is_file() else None
+    return _open_archive(archive, release) if archive.is_file() else None
 
 
-def _opened(archive: Path, release: Release) -> Traversable:
+def _open_archive(archive: Path, release: Release) -> Traversable:
     # Read inside the archive: its checksums catch what a half-unpacked file would hide.
     try:
-        home = zipfile.Path(archive, f"{release.stem}/")
+        home = zipfile.Path(archive, f"{release.folder}/")
     except (OSError, zipfile.BadZipFile) as error:
         raise MpcError(
-            f"{archive} must be the archive {SERVER}{release.archive}, but it cannot be opened "
-            f"({error}): download it again."
+            f"{archive} must be the archive {SERVER}{release.archive}; got a file that cannot be "
+            f"opened ({error}). Download it again."
         ) from error
     absent = [name for name in file_names(release.suffix) if not (home / name).is_file()]
     if absent:
         raise MpcError(
-            f"{archive} must be the archive {SERVER}{release.archive}, but it has no "
-            f"{release.stem}/{absent[0]}: download it again."
+            f"{archive} must be the archive {SERVER}{release.archive}; got one without "
+            f"{release.folder}/{absent[0]}. Download it again."
         )
     return home
 
@@ -345,15 +356,15 @@ def _download(release: Release) -> Path:
         # pooch's ValueError is a wrong hash; what requests raises is an OSError.
         failed = "could not be reached"
         if isinstance(error, ValueError) and not isinstance(error, OSError):
-            failed = "gave another file than the one whose hash is known"
+            failed = "gave a file with another hash"
         raise MpcError(
-            f"{release.stem} is not on this machine, and {SERVER}{release.archive} {failed}: "
-            f"{_advice(release, os.environ.get(ENVIRONMENT, ''))}"
+            f"{release.stem} cannot be found on this machine, and {SERVER}{release.archive} "
+            f"{failed}. {_advice(release, os.environ.get(ENVIRONMENT, ''))}"
         ) from error
     return Path(found)
 
 
 def _advice(release: Release, folder: str) -> str:
-    files = " and ".join(f"{release.stem}/{name}" for name in file_names(release.suffix))
-    what = f"put {release.archive} from GroupLens, or {files} out of it, into"
+    files = " and ".join(f"{release.folder}/{name}" for name in file_names(release.suffix))
+    what = f"Put {release.archive} from GroupLens, or {files} out of it, into"
     return f"{what} {folder or f'a folder, and pass it as folder= or in {ENVIRONMENT}'}."

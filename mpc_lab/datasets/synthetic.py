@@ -23,7 +23,7 @@ SLOPES = np.array([[1.5, 1.1], [0.9, 0.7]])
 
 
 def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
-    r"""Draw a log in which both groups are calibrated and group "1" is undervalued all the same.
+    r"""Draw a log in which both groups are calibrated and group "1" is undervalued nevertheless.
 
     A query is of type u or v with probability 1/2 and lists 10 items. An item is of type 1 with
     probability 1/7 in u and 5/7 in v, otherwise of type 2. Its score s is uniform on [0, 1], and
@@ -32,7 +32,7 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
     .. math:: E[y] = b s \ \text{if}\ s < 1/2, \quad 1 - (2 - b)(1 - s)\ \text{otherwise},
 
     with b = 1.5 (u, 1), 1.1 (u, 2), 0.9 (v, 1), 0.7 (v, 2): inside every query an item of type 1
-    does better than an item of type 2 with the same score.
+    has a higher expected outcome than an item of type 2 with the same score.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def synthetic(queries: int = 2000, seed: int = 0) -> Ranking:
 def synthetic_truth(epsilon: float) -> float:
     r"""Return the matched gap that :func:`mpc_lab.datasets.synthetic` is built to give group "1".
 
-    With :math:`F_b(x) = \int_0^x E[y \mid b, s] ds`, two scores of one query lie
+    With :math:`F_b(x) = \int_0^x E[y \mid b, s] ds`, two scores of one query are
     :math:`\Delta` apart with density proportional to :math:`1 - \Delta`, and the gap is
 
     .. math::
@@ -98,7 +98,7 @@ def synthetic_truth(epsilon: float) -> float:
     >>> round(synthetic_truth(0.05), 4)
     0.0456
     """
-    check_number("epsilon", epsilon, at_least=0, at_most=1, remedy="Scores lie between 0 and 1.")
+    check_number("epsilon", epsilon, at_least=0, at_most=1, remedy="Scores are between 0 and 1.")
     distances, weights = _nodes(float(epsilon))
     share = SHARE_OF_TYPE_1 * (1 - SHARE_OF_TYPE_1)
     slope_1, slope_2 = SLOPES[:, [0]], SLOPES[:, [1]]

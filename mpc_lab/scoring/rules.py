@@ -24,15 +24,15 @@ def check_scores(values: Any, n_rows: int, what: str) -> Floats:
     found = np.asarray(values)
     if found.shape != (n_rows,):
         raise MpcError(
-            f"{what} must give one score for each of the {n_rows:,} rows, but an array of shape "
-            f"{found.shape} came: return them in the order of the rows."
+            f"{what} must give one score for each of the {n_rows:,} rows; got an array of shape "
+            f"{found.shape}. Return the scores in the order of the rows."
         )
     scores = _numbers(found, what)
     bad = ~np.isfinite(scores)
     if bad.any():
         raise MpcError(
-            f"{what} must give finite scores, but {int(bad.sum()):,} of {n_rows:,} are missing or "
-            f"infinite, the first in row {int(np.flatnonzero(bad)[0])}: fill or remove them."
+            f"{what} must give finite scores; got {int(bad.sum()):,} of {n_rows:,} missing or "
+            f"infinite, the first in row {int(np.flatnonzero(bad)[0])}. Fill or remove them."
         )
     return scores
 
@@ -46,7 +46,7 @@ def _numbers(found: NDArray[Any], what: str) -> Floats:
     elif found.dtype.kind not in "biuf":
         wrong = str(found.dtype)
     if wrong:
-        raise MpcError(f"{what} must give numbers, but {wrong} came: convert them to float64.")
+        raise MpcError(f"{what} must give numbers; got {wrong}. Convert them to float64.")
     return np.ascontiguousarray(found, dtype=np.float64)
 
 
@@ -76,7 +76,7 @@ class Rule(Protocol):
         ...
 
     def alpha_in(self, ranking: LogFacts) -> float | None:
-        """Return what is added to the scores of the group; None for a rule that is no boost."""
+        """Return what is added to the scores of the group; None for a rule that is not a boost."""
         ...
 
 
@@ -85,7 +85,7 @@ class _NoBoost:
     in_sample: ClassVar[bool] = False
 
     def alpha_in(self, ranking: LogFacts) -> float | None:
-        """Return None: the rule is no boost."""
+        """Return None: the rule is not a boost."""
         return None
 
 
@@ -267,8 +267,8 @@ def _read_only(ranking: Ranking, label: str) -> Iterator[None]:
         if "read-only" not in str(error):
             raise
         raise MpcError(
-            f"The scoring rule {label!r} changes the ranking in place; let it work on a copy, "
-            "such as ranking.score.copy()."
+            f"Scoring rule {label!r} must leave the ranking unchanged; got a change in place. Let "
+            "it work on a copy, such as ranking.score.copy()."
         ) from error
     finally:
         for array in arrays:
@@ -292,7 +292,7 @@ _WAYS = (
 
 
 def as_rule(value: Any) -> Rule:
-    """Return the rule that a name, a rule or a function stands for.
+    """Return the rule that a name, a rule or a function means.
 
     Examples
     --------
@@ -302,14 +302,14 @@ def as_rule(value: Any) -> Rule:
     if isinstance(value, str):
         if value not in _BY_NAME:
             raise MpcError(
-                f"There is no scoring rule {value!r}; for a column of the log write "
+                f"There is no scoring rule {value!r}. For a column of the log write "
                 f"mpc.Column({value!r}).{near_match(value, SCORING_RULES)}"
             )
         return _BY_NAME[value]
     rule = Custom(value) if callable(value) and not isinstance(value, (*_KINDS, type)) else value
     if not isinstance(rule, _KINDS):
-        raise MpcError(f"A scoring rule is {_WAYS}, but {value!r} came.")
-    return _named(cast(Rule, rule))
+        raise MpcError(f"A scoring rule must be {_WAYS}; got {value!r}.")
+    return _check_name(cast(Rule, rule))
 
 
 def as_rules(values: Any) -> tuple[Rule, ...]:
@@ -317,26 +317,26 @@ def as_rules(values: Any) -> tuple[Rule, ...]:
     several = isinstance(values, Iterable) and not isinstance(values, str)
     rules = tuple(as_rule(value) for value in (values if several else [values]))
     if not rules:
-        raise MpcError(f"scoring_rules needs at least one rule: {_WAYS}.")
+        raise MpcError(f"scoring_rules must name at least one rule; got none. Give {_WAYS}.")
     labels = [rule.label for rule in rules]
     for label in labels:
         if labels.count(label) > 1:
             raise MpcError(
-                f"Two scoring rules have the label {label!r}; name the functions or columns "
-                "differently, or give each boost another alpha."
+                f"Scoring rules must have different labels; got {label!r} twice. Rename a "
+                "function or column, or give each boost another alpha."
             )
     return rules
 
 
-def _named(rule: Rule) -> Rule:
+def _check_name(rule: Rule) -> Rule:
     if not rule.label.strip() or "\0" in rule.label:
         raise MpcError(
-            f"A scoring rule is labelled by its name, but {rule!r} has none that can be printed: "
-            "give it one, for example by a def."
+            f"A scoring rule must have a name that can be printed; got {rule!r}. Give it one, for "
+            "example by a def."
         )
     if isinstance(rule, Column | Custom) and rule.label in _BY_NAME:
         raise MpcError(
-            f"{rule.label!r} is the label of a built-in scoring rule, but a column or function "
-            "has it too: rename that one."
+            "A column or function must not have the label of a built-in scoring rule; got "
+            f"{rule.label!r}. Rename it."
         )
     return rule

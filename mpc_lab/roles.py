@@ -1,0 +1,127 @@
+"""What the columns of a log are for: every role, with all that is asked and said of it.
+
+May import from: vocabulary.
+"""
+
+from __future__ import annotations
+
+from mpc_lab.vocabulary import Role
+
+
+def _role(name: str, hint: str, help: str, words: str, **settings: bool) -> Role:
+    return Role(name, name.capitalize(), hint, help, tuple(words.split()), **settings)
+
+
+# In the order in which a person is asked for them.
+ROLES = {
+    role.name: role
+    for role in (
+        _role(
+            "query",
+            "what a ranked list belongs to",
+            "what a ranked list belongs to; several columns together if given as a comma list or "
+            "more than once",
+            "qid query request search srch session list impression context page user uid "
+            "customer reader visitor member",
+            is_needed=True,
+            takes_several=True,
+        ),
+        _role(
+            "item",
+            "what was ranked",
+            "what was ranked; intervals then allow for it",
+            "item docno doc document movie product listing sku asin candidate article ad post job "
+            "song track video book hotel prop restaurant property url title name",
+            is_unique=True,
+        ),
+        _role(
+            "label",
+            "what an item is called: a title",
+            "what an item is called where it is shown, such as its title",
+            "",  # guessed by its values
+            may_be_missing=True,
+        ),
+        _role(
+            "producer",
+            "whom items belong to: a seller, an author",
+            "whom items belong to, such as the seller or the author; intervals then allow for it",
+            "producer seller author employer publisher artist vendor merchant supplier creator "
+            "company brandowner",
+            may_be_missing=True,
+        ),
+        _role(
+            "score",
+            "the number the list was ranked by",
+            "the score that items were ranked by",
+            "score prediction predicted pred prob probability logit yhat utility estimate model",
+            is_needed=True,
+            is_number=True,
+        ),
+        _role(
+            "outcome",
+            "what happened: a click, a rating",
+            "the outcome of showing the item",
+            "outcome label rating click clicked clicks relevance rel grade target ytrue y "
+            "conversion converted purchase purchased bought booking booked hired applied reward "
+            "gain response engagement watched feedback stars recid recidivism reoffended default "
+            "defaulted churn churned returned refunded fraud complaint",
+            is_needed=True,
+            is_number=True,
+        ),
+        _role(
+            "group",
+            "labels of the items to audit",
+            "a column of labels, or several columns of true/false",
+            "group groups genre genres race ethnicity gender sex category categories labels type "
+            "kind brand class tag tags protected attribute subgroup seller",
+            is_needed=True,
+            takes_several=True,
+        ),
+        _role(
+            "position",
+            "logged place, 1 = top",
+            "logged position, 1 = top",
+            "position pos rank ranking place slot",
+            is_number=True,
+            is_unique=True,
+        ),
+        _role(
+            "examined",
+            "probability that the row was looked at: outcomes are divided by it",
+            "probability that the row was looked at, by which outcomes are divided: a column, or a "
+            "number: the exponent of place^-number",
+            "",  # never guessed: it changes what the outcome means
+            is_number=True,
+        ),
+        _role(
+            "unit",
+            "what queries belong to, such as a user",
+            "a coarser cluster of queries, such as the user",
+            "unit user uid customer reader visitor member account client person household",
+            is_constant=True,
+        ),
+        _role(
+            "segment",
+            "label of the query",
+            "a label of the query, such as a country",
+            "segment country market locale language lang device platform intent site querytype",
+            is_constant=True,
+        ),
+        _role(
+            "time",
+            "when the row was shown: the order of repeated looks",
+            "when the row was shown, for the order of repeated looks: numbers, dates or ISO 8601",
+            "",
+        ),
+        _role(
+            "weight",
+            "what a query counts: one over the probability that it was sampled",
+            "how much a query counts, above 0 and one number a query: one over the probability "
+            "that it was sampled",
+            "",
+            is_number=True,
+            is_constant=True,
+        ),
+    )
+}
+NEEDED_ROLES = tuple(role.name for role in ROLES.values() if role.is_needed)
