@@ -3,6 +3,8 @@
 A test marked ``needs_<name>`` is skipped where that thing is absent. Where the environment
 variable ``MPC_LAB_REQUIRE`` names it (a comma list), the test fails instead: a machine that is
 meant to have everything cannot pass by skipping. A test marked ``long`` runs where ``CI`` is set.
+So does one that needs a browser, Dask, Spark, Sphinx or a kernel, unless ``MPC_LAB_REQUIRE`` names
+that: the time of plain ``pytest`` does not depend on what is installed.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ PROBLEMS: dict[str, Callable[[], str]] = {
 }
 # Each of these starts something costly that its tests share, so they run on one worker.
 SHARED = ("browser", "dask", "spark")
+# What runs where CI is set, or where it is asked for by its name.
+ASKED_FOR = (*SHARED, "docs", "notebooks")
 # The tests of these folders read what one costly fixture makes.
 TOGETHER = ("charts", "explorers", "report")
 
@@ -149,6 +153,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         else:
             if item.path.parent.name in TOGETHER:
                 item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+            elif not any(item.iter_markers("xdist_group")) and not any(item.iter_markers("long")):
+                # What the tests of a file share is made on one worker; long ones fill the gaps.
+                item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -156,6 +163,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("takes long: it runs where CI is set (CI=true pytest)")
     for name in PROBLEMS:
         if item.get_closest_marker(f"needs_{name}"):
+            if name in ASKED_FOR and not IS_CI and name not in required():
+                pytest.skip(f"needs {name}: it runs where CI is set, or MPC_LAB_REQUIRE={name}")
             need(name)
 
 
@@ -175,8 +184,12 @@ def chromium_path() -> str:
 
 @pytest.fixture
 def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the charts out of a report whose words are asked for: they take most of its time."""
-    monkeypatch.setattr("mpc_lab.report.context.Context.draw", lambda *_, **__: "<figure></figure>")
+    """Leave the charts and most placebos out of a report whose words are asked for."""
+    for name in ("draw", "figure"):
+        monkeypatch.setattr(
+            f"mpc_lab.report.context.Context.{name}", lambda *_, **__: "<figure></figure>"
+        )
+    monkeypatch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 10)
 
 
 # One Dask cluster and one Spark session for all tests that need them.

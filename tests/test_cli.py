@@ -14,7 +14,7 @@ import mpc_lab as mpc
 from mpc_lab import cli
 from mpc_lab.cli.audit import headline_table
 from mpc_lab.cli.options import Command
-from mpc_lab.pairing.kernels import announced_compilation
+from mpc_lab.pairing.kernels import announce_compilation
 
 SMALL = ["demo", "--queries", "200", "--no-progress"]
 
@@ -72,7 +72,7 @@ def test_the_demo_saves_an_audit_that_loads(tmp_path, capsys):
 @pytest.mark.parametrize("in_a_terminal", [False, True])
 def test_a_run_that_compiles_says_so_once(monkeypatch, capsys, in_a_terminal):
     def compile_and_audit(*arguments, **options):
-        with announced_compilation(options["progress"]):
+        with announce_compilation(options["progress"]):
             numba.njit(lambda x: x + 1)(1)
         return mpc_audit(*arguments, **options)
 
@@ -173,7 +173,7 @@ def test_too_few_queries_are_refused_in_one_line(capsys):
 def test_a_folder_that_is_not_there_is_refused_before_the_work(monkeypatch, capsys, tmp_path):
     stop_with(monkeypatch, AssertionError("work was done"))
     assert cli.main(["demo", "--save", str(tmp_path / "none" / "out.nc")]) == 3
-    assert "give a file in a folder that exists" in capsys.readouterr().err
+    assert "Give a file in a folder that exists" in capsys.readouterr().err
 
 
 def test_the_version_is_that_of_the_package(capsys):
@@ -261,7 +261,7 @@ def test_output_that_goes_to_a_file_needs_no_standard_output(tmp_path):
 @posix_only
 @pytest.mark.long
 @pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full"])
-def test_nobody_is_told_where_there_is_no_standard_error(tmp_path, redirected):
+def test_nothing_is_reported_without_a_standard_error_stream(tmp_path, redirected):
     saved = tmp_path / "out.nc"
     result = in_a_shell(f"{DEMO} --save '{saved}'", redirected)
     assert result.returncode == 0
@@ -285,7 +285,7 @@ def test_the_streams_are_as_they_were_after_a_command(capsys):
 
 
 @pytest.mark.long
-def test_an_encoding_without_our_letters_is_no_traceback():
+def test_an_encoding_without_our_letters_gives_no_traceback():
     result = subprocess.run(
         [sys.executable, "-m", "mpc_lab.cli", *SMALL],
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
@@ -349,15 +349,24 @@ def test_a_narrow_terminal_gives_up_the_last_columns_and_a_wide_one_none():
     assert "ε" not in lines_at(80, several())[2]
 
 
+def test_a_long_name_stays_whole_as_long_as_verdict_and_gap_fit():
+    names = [f"a group with quite a long name, number {k}" for k in (7, 17)]
+    lines = lines_at(80, several(names))
+    assert all(any(name in line and "+0.050" in line for line in lines) for name in names)
+
+
 def test_very_long_names_are_cut_and_still_differ():
     names = ["a very long name of a group of items that goes on and on: " + end for end in "xy"]
     lines = [line for line in lines_at(80, several(names)) if "undervalued" in line]
     shown = [line.split("│")[1].strip() for line in lines]
     assert len(set(shown)) == 2
-    assert all(name.startswith("a very long name of a group") for name in shown)
+    assert all(name.startswith("a very long name of a") for name in shown)
+    assert [name[-1] for name in shown] == ["x", "y"]  # cut in the middle
+    wide = ["長い名前のグループ" * 8, "長い名前のグループ" * 9]
+    assert all(cell_len(line) <= 80 for line in lines_at(80, several(wide)))
 
 
-def test_what_is_no_terminal_gets_lines_of_any_length(capsys):
+def test_output_that_is_not_a_terminal_gets_lines_of_any_length(capsys):
     cli.main(SMALL)
     lines = capsys.readouterr().out.splitlines()
     assert sum("│" in line for line in lines) == 2

@@ -57,6 +57,12 @@ def test_a_csv_file_gives_the_table_of_its_audit(folder, expected, capsys):
     assert "│ 1     │ undervalued │" in out
 
 
+def test_a_title_is_the_line_above_the_table(folder, expected, capsys):
+    assert run(folder / "log.csv", *NAMED, "--title", "search, week 12") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "┏" in lines[lines.index("search, week 12") + 1]
+
+
 @pytest.mark.parametrize(
     "files", [["log.tsv.gz"], ["log.feather"], ["part*.csv"], ["part1.parquet", "part2.parquet"]]
 )
@@ -66,7 +72,9 @@ def test_every_kind_of_file_gives_the_same_bits(folder, expected, tmp_path, file
     assert mpc.load(out).headline.identical(expected.headline)
 
 
-def test_a_file_that_two_patterns_match_is_read_once_and_told(folder, expected, tmp_path, capsys):
+def test_a_file_that_two_patterns_match_is_read_once_and_reported(
+    folder, expected, tmp_path, capsys
+):
     out = tmp_path / "a.nc"
     files = (folder / "log.csv", folder / "log.c*", folder / "log.csv")
     assert run(*files, *NAMED, "--quiet", "--save", out) == 0
@@ -106,7 +114,7 @@ def test_the_gate_goes_by_the_rule_that_is_named(folder, tmp_path, capsys):
     found = json.loads((tmp_path / "a.json").read_text("utf-8"))["gate"]
     assert (found["scoring_rule"], found["failed"]) == ("demoted", ["1"])
     assert run(folder / "log.csv", *NAMED, "--gate-rule", "demoted") == 3
-    assert "--gate-rule says how the gate decides: add --gate." in capsys.readouterr().err
+    assert "--gate-rule must go with --gate" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +176,7 @@ def test_all_outputs_hold_the_decision_of_the_exit_code(
         "intervals": "anytime",
         "planned": 3000,
         "set_aside": [],
+        "contradicting": [],
     }
     first = page.split('<section id="finding">')[1].split("</section>")[0]
     for text in (card, first):
@@ -181,7 +190,7 @@ def test_all_outputs_hold_the_decision_of_the_exit_code(
     assert says in out
 
 
-def test_anytime_is_planned_for_1000_queries_unless_told(brief, capsys):
+def test_anytime_is_planned_for_1000_queries_by_default(brief, capsys):
     assert run(brief, *NAMED, *ANYTIME, "--quiet", "--json", "-") == 0
     assert json.loads(capsys.readouterr().out)["gate"]["planned"] == 1000
 
@@ -339,15 +348,15 @@ def test_the_line_wins_over_the_file(tmp_path, capsys):
     ("text", "says"),
     [
         ("scroe = 's'", "unknown key 'scroe'. Did you mean 'score'?"),
-        ("score = 3", "score takes text, not 3"),
-        ("tolerance = 'much'", "tolerance takes a number, not 'much'"),
-        ("seed = 1.5", "seed takes a whole number, not 1.5"),
-        ("gate = 'yes'", "gate takes true or false, not 'yes'"),
-        ("adjust = 'bonferroni'", "adjust takes holm, romano_wolf, fdr_bh, none"),
-        ("threshold = 'half'", "threshold takes a number, quantile:0.01"),
-        ("rules = ['best']", "rules takes baseline, boosted"),
-        ("files = 3", "files takes the name of a file"),
-        ("score = ", "is not valid TOML"),
+        ("score = 3", "score must be text; got 3"),
+        ("tolerance = 'much'", "tolerance must be a number; got 'much'"),
+        ("seed = 1.5", "seed must be a whole number; got 1.5"),
+        ("gate = 'yes'", "gate must be true or false; got 'yes'"),
+        ("adjust = 'bonferroni'", "adjust must be one of holm, romano_wolf, fdr_bh, none"),
+        ("threshold = 'half'", "threshold must be a number, quantile:0.01"),
+        ("rules = ['best']", "rules must be baseline, boosted"),
+        ("files = 3", "files must be the name of a file"),
+        ("score = ", "must be valid TOML"),
     ],
 )
 def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, says):
@@ -367,27 +376,33 @@ def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, sa
         (["http://a.b/log.csv", *NAMED], "must be a file of this machine; got 'http://a.b/"),
         (["log.csv", *NAMED, "--sep", ";;"], "The separator must be one character"),
         (["log.csv", *NAMED, "--encoding", "latin-99"], "The encoding must be one that Python"),
-        (["log.feather", *NAMED, "--sep", ";"], "Leave it out"),
+        (["log.feather", *NAMED, "--sep", ";"], "Leave them out"),
         (["log.csv", "part1.parquet", *NAMED], "string in 'log.csv' and int64 in 'part1.parq"),
-        ([], "There is no file to audit"),
-        (["log.csv"], "needs --query, --score, --outcome, --group"),
+        ([], "An audit must have a file"),
+        (["log.csv"], "must have --query, --score, --outcome, --group"),
         (["log.csv", *NAMED, "--score", "query_type"], "must hold numbers; got 'v' in line 2"),
         (["log.csv", *NAMED[:-2], "--group", "type,item"], "must hold true and false"),
-        (["log.csv", *NAMED, "--group", "type,item"], "name each column once"),
-        (["log.csv", *NAMED, "--threshold", "smallest:many"], "threshold takes a number"),
+        (["log.csv", *NAMED, "--group", "type,item"], "Name each column once"),
+        (["log.csv", *NAMED, "--threshold", "smallest:many"], "threshold must be a number"),
         (["log.csv", *NAMED, "--threshold", "quantile:2"], "above 0 and at most 1"),
-        (["log.csv", *NAMED, "--rules", "boosted:much"], "takes a number behind its colon"),
+        (["log.csv", *NAMED, "--rules", "boosted:much"], "must have a number after its colon"),
         (["log.csv", *NAMED, "--groups", "3"], "There is no group '3'"),
-        (["log.csv", *NAMED, "--save", "log.csv"], "--save would overwrite a log that is read"),
-        (["log.csv", *NAMED, "--save", "x", "--json", "x"], "overwrite the file of --save"),
+        (
+            ["log.csv", *NAMED, "--save", "log.csv"],
+            "--save must be a file of its own; got a log that is read",
+        ),
+        (
+            ["log.csv", *NAMED, "--save", "x", "--json", "x"],
+            "got the file of --save",
+        ),
         (["log.csv", *NAMED, "--report", "no/where.html"], "--report: "),
-        (["log.csv", *NAMED, "--anytime"], "add --gate"),
-        (["log.csv", *NAMED, "--gate", "--planned", "9"], "add --anytime"),
-        (["log.csv", *NAMED, "--planned", "0"], "add --gate"),
-        (["log.csv", *NAMED, *ANYTIME, "--planned", "0"], "1 or more, not 0"),
-        (["log.csv", *NAMED, *ANYTIME, "--planned", "-5"], "1 or more, not -5"),
-        (["log.csv", *NAMED, "--json", "-", "--csv", "-"], "Only one of --json and --csv can be"),
-        (["log.csv", *NAMED, "--csv", "-", "--card", "-"], "Only one of --csv and --card can be"),
+        (["log.csv", *NAMED, "--anytime"], "Add --gate"),
+        (["log.csv", *NAMED, "--gate", "--planned", "9"], "Add --anytime"),
+        (["log.csv", *NAMED, "--planned", "0"], "Add --gate"),
+        (["log.csv", *NAMED, *ANYTIME, "--planned", "0"], "at least 1; got 0"),
+        (["log.csv", *NAMED, *ANYTIME, "--planned", "-5"], "at least 1; got -5"),
+        (["log.csv", *NAMED, "--json", "-", "--csv", "-"], "got --json and --csv"),
+        (["log.csv", *NAMED, "--csv", "-", "--card", "-"], "got --csv and --card"),
         (["log.csv", *NAMED, "--gate", "--anytime"], "fixed before the first look"),
         (["log.csv", *NAMED, "--missing", "drop", "--group-sep", ""], "--group-sep must be"),
     ],
@@ -448,7 +463,7 @@ def test_json_lines_are_a_log(frame, expected, tmp_path):
     assert found.n_pairs.identical(expected.headline.n_pairs)
 
 
-def test_another_separator_and_encoding_are_found_and_told(frame, expected, tmp_path, capsys):
+def test_another_separator_and_encoding_are_found_and_reported(frame, expected, tmp_path, capsys):
     path = tmp_path / "log.csv"
     frame.assign(note="é").to_csv(path, index=False, sep=";", encoding="latin-1")
     assert headline(tmp_path, path).identical(expected.headline)
@@ -467,7 +482,9 @@ def test_a_separator_and_an_encoding_can_be_given(frame, tmp_path, capsys):
     assert "separated by '^' and encoded as koi8-r" in captured.err
 
 
-def test_a_link_to_a_file_that_is_read_counts_once_and_is_told(folder, expected, tmp_path, capsys):
+def test_a_link_to_a_file_that_is_read_counts_once_and_is_reported(
+    folder, expected, tmp_path, capsys
+):
     again = tmp_path / "link.csv"
     again.symlink_to(folder / "log.csv")
     assert headline(tmp_path, folder / "log.csv", again).identical(expected.headline)
@@ -534,7 +551,7 @@ def test_memory_reads_the_log_out_of_core(files, folder, expected, tmp_path, cap
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.json"]
 
 
-def test_a_size_that_is_none_is_refused(folder, capsys):
+def test_a_bad_memory_size_is_refused(folder, capsys):
     assert run(folder / "log.csv", *NAMED, "--memory", "much") == 3
     assert "memory must be a size" in capsys.readouterr().err
 
@@ -570,4 +587,4 @@ def test_pairs_names_modes_or_how_many_pairs_to_show(folder, tmp_path, capsys, n
     assert run(*line, "--config", config) == 0
     assert "symmetric" in capsys.readouterr().out.splitlines()[1]
     assert run(*line, "--pairs", "symmetric", "--modes", "matched") == 3
-    assert "must not both name pairing modes" in capsys.readouterr().err
+    assert "Only one of modes and pairs must name pairing modes" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ METHODS = [name for name, _ in inspect.getmembers(mpc_lab.Audit, inspect.isfunct
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_a_module_run(name):
+def test_the_examples_of_a_module_run(name, no_charts):
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
 
@@ -35,3 +36,9 @@ def test_every_method_of_an_audit_says_what_it_takes_and_gives_and_shows_it(name
     described = re.findall(r"\w+", " ".join(re.findall(r"^(\S.*?)(?: : .*)?$", listed, re.M)))
     assert set(described) >= set(takes)
     assert f".{name}(" in text.split("\nExamples\n")[1]
+
+
+def test_no_backslash_of_an_equation_was_lost():
+    """Where one was, "theta" begins with a tab, and nobody can read the equation."""
+    files = Path(mpc_lab.__file__).parent.rglob("*.py")
+    assert [path for path in files if set(path.read_text("utf-8")) & set("\t\f\b\v")] == []

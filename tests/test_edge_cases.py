@@ -80,7 +80,7 @@ def test_queries_of_one_item_each():
     assert_empty(headline_of(ranking))
 
 
-def test_no_item_of_the_group_lies_below_another():
+def test_no_item_of_the_group_is_below_another():
     ranking = boolean_ranking([2.0, 1.0] * 3, [1, 0] * 3, [1, 1, 2, 2, 3, 3], g=[True, False] * 3)
     headline = headline_of(ranking)
     assert np.isnan(headline["epsilon"].values).all()
@@ -126,7 +126,7 @@ def test_all_scores_tie():
     assert matched == mirrored
 
 
-def test_rows_in_no_group_at_all_are_told():
+def test_rows_in_no_group_are_reported():
     log = Log([1, 1], [0.1, 0.2], [1, 0], [frozenset(), frozenset()])
     with pytest.raises(mpc.MpcError, match="group"):
         mpc.audit(ranking_of(log))
@@ -269,7 +269,7 @@ def test_outcomes_far_from_zero_keep_their_spread():
         ({"threshold": "small"}, "threshold.*small"),
     ],
 )
-def test_a_bad_option_is_told_in_one_line(options, says):
+def test_a_bad_option_is_refused_in_one_line(options, says):
     with pytest.raises(mpc.MpcError, match=says) as told:
         mpc.audit(small_ranking(), **options)
     assert "\n" not in str(told.value)

@@ -18,7 +18,7 @@ import mpc_lab as mpc
 from mpc_lab import cli
 from mpc_lab.cli.process import EndingSignals, Stopped
 from mpc_lab.engines.duckdb.chunks import spill_folder
-from mpc_lab.pairing.kernels import FEW_ROWS, finished, interruptible, kernel, stop_flag
+from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, kernel, stop_flag
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the signals of POSIX")
 
@@ -134,8 +134,15 @@ def test_a_signal_that_is_ignored_stays_so(log, tmp_path):
     assert "interval" in out
 
 
-@both
-@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize(
+    ("name", "code", "times"),
+    [
+        ("SIGTERM", 143, 5),
+        pytest.param("SIGTERM", 143, 1, marks=pytest.mark.long),
+        pytest.param("SIGHUP", 129, 1, marks=pytest.mark.long),
+        pytest.param("SIGHUP", 129, 5, marks=pytest.mark.long),
+    ],
+)
 def test_the_explorer_stops_serving_and_removes_its_folder(tmp_path, name, code, times):
     pytest.importorskip("voila")
     saved = tmp_path / "audit.nc"
@@ -152,6 +159,7 @@ def test_the_explorer_stops_serving_and_removes_its_folder(tmp_path, name, code,
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.long
 @both
 def test_the_explorer_is_stopped_before_it_serves(tmp_path, name, code):
     pytest.importorskip("voila")
@@ -240,7 +248,7 @@ def test_what_tidies_up_in_the_main_thread_goes_on_too(monkeypatch, name, code):
 @both
 def test_a_first_signal_while_tidying_up_lets_it_end(monkeypatch, name, code):
     done = []
-    run_instead(monkeypatch, lambda: finished(lambda: (send(name, times=2), done.append(True))))
+    run_instead(monkeypatch, lambda: finish(lambda: (send(name, times=2), done.append(True))))
     assert cli.main(["demo"]) == code
     assert done == [True]
 
@@ -292,7 +300,7 @@ def test_the_library_sets_no_handler():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_jupyterlab_is_told_to_end_and_waited_for(monkeypatch, tmp_path):
+def test_jupyterlab_is_asked_to_end_and_waited_for(monkeypatch, tmp_path):
     pytest.importorskip("jupyterlab")
     (tmp_path / "jupyterlab.py").write_text(
         "import pathlib, signal, sys, time\n"

@@ -55,7 +55,7 @@ def audit():
         ("to_json", {"curve": np.zeros(2)}, "curve must be True or False"),
         ("save", {"path": "\ud800"}, "cannot be written"),
         ("save", {"path": "a.nc", "items": pd.NA}, "items must be True or False"),
-        ("save", {"path": "a.nc", "ids": True, "key": 3}, "needs a secret"),
+        ("save", {"path": "a.nc", "ids": True, "key": 3}, "must have a secret"),
     ],
 )
 def test_an_odd_argument_is_refused_in_one_sentence(
@@ -130,12 +130,12 @@ def test_a_boost_that_no_float_holds_is_refused(rule):
         rule(HUGE)
 
 
-def test_all_that_is_no_number_lies_in_no_range():
+def test_only_numbers_are_read_as_numbers():
     assert all(np.isnan(as_number(value)) for value in (True, "3", None, 1j, pd.NA, np.zeros(1)))
     assert (as_number(np.array(3)), as_number(HUGE), as_number(-HUGE)) == (3.0, np.inf, -np.inf)
 
 
-def test_whole_numbers_and_truth_values_are_told_apart():
+def test_whole_numbers_and_truth_values_are_distinguished():
     assert (as_whole(np.int8(3)), as_whole(True), as_whole(3.0)) == (3, None, None)
     assert check_flag("curve", np.True_) is True
     with pytest.raises(mpc.MpcError, match="curve must be True or False; got 1"):

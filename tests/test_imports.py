@@ -19,11 +19,13 @@ PACKAGE = Path(__file__).parents[1] / "mpc_lab"
 ROOMS = (
     "errors",
     "vocabulary",
+    "roles",
     "files",
     "text",
     "writing",
     "html",
     "ranking",
+    "formats",
     "rankers",
     "datasets",
     "scoring",
@@ -34,6 +36,8 @@ ROOMS = (
     "results",
     "engines",
     "run",
+    "offsets",
+    "discovery",
     "charts",
     "explorers",
     "report",
@@ -50,7 +54,7 @@ FORWARD = {
 FRONT_DOOR = "mpc_lab"
 COMES_WITH_LAB = {"ipython"}
 # Packages that are installed under another name.
-DISTRIBUTIONS = {"vl_convert": "vl-convert-python"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
 
 
 pytestmark = pytest.mark.xdist_group("imports")  # each module is parsed once for all tests

@@ -74,15 +74,15 @@ def test_a_separator_splits_labels(shell):
     [
         (f"log {COLUMNS} --score scroe", "no column 'scroe' to use as score. Did you mean 'score'"),
         (f"lgo {COLUMNS}", "There is no 'lgo' in this notebook to audit. Did you mean 'log'"),
-        (f"log.head.body {COLUMNS}", "there is no 'body' in it"),
-        ("log --query query", "score, outcome, group are not given"),
+        (f"log.head.body {COLUMNS}", "it has no 'body'"),
+        ("log --query query", "got none for score, outcome, group"),
         (f"log {COLUMNS} --quarry x", "unrecognized arguments: --quarry x; see %%mpc_audit"),
         (f"log {COLUMNS} --adjust no", "invalid choice: 'no'"),
-        (f"log {COLUMNS} --name 3x", "--name takes a name that Python allows, not '3x'"),
-        (f"log {COLUMNS} --threshold few", "threshold takes a number"),
+        (f"log {COLUMNS} --name 3x", "--name must be a name that Python allows; got '3x'"),
+        (f"log {COLUMNS} --threshold few", "threshold must be a number"),
         ('log --query "query', "cannot be read: No closing quotation"),
         ("--help", "see %%mpc_audit"),
-        (COLUMNS, "needs a frame: name it on the line"),
+        (COLUMNS, "must have a frame; got none. Name it on the line"),
     ],
 )
 def test_a_wrong_line_is_answered_in_one_sentence(shell, line, says):

@@ -1,15 +1,51 @@
-"""Messages that sent people the wrong way, and what they say now."""
+"""Every message has one form, and those that once sent people the wrong way now help."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+from helpers.messages import messages
 from mpc_lab.cli import main
 
 COLUMNS = {"query": "query", "score": "score", "outcome": "outcome", "group": "type"}
+
+
+# These put a place before a message, or a hint after it, and have no form of their own.
+PREFIXES = (
+    "--{name}: {error}",
+    "{str(path)}: {error}",
+    "In partition {number}: {error}",
+    "{message}; see %%mpc_audit?",
+)
+FOUND = tuple(messages())
+
+
+def test_messages_are_found_in_every_room():
+    """The walk over the source would also pass if it found nothing."""
+    rooms = {one.file.split("/")[0] for one in FOUND}
+    assert {"cli", "engines", "files", "ranking", "pairing", "results"} <= rooms
+    assert len(FOUND) > 400
+
+
+def test_every_message_has_a_form():
+    """X must be Y; got Z. Do W. Or: there is no X, X cannot be read, X must be installed."""
+    assert [one for one in FOUND if not one.form and one.text not in PREFIXES] == []
+
+
+def test_messages_end_as_sentences_or_with_a_hint():
+    said = [one.text for one in FOUND if one.text not in PREFIXES]
+    assert [text for text in said if text[-1] not in ".?}"] == []
+
+
+def test_messages_have_none_of_the_old_turns_of_phrase():
+    old = re.compile(r", but | came\b| takes |; (?!got |\{|see )|\banew\b|\bamiss\b|\breckon")
+    said = [re.sub(r"\{.*?\}", "{}", one.text) for one in FOUND]
+    assert [text for text in said if old.search(text)] == []
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +56,7 @@ def frame():
 @pytest.mark.parametrize("answers", [("yes", "no"), ("Y", "N"), ("True", "False")])
 def test_answers_are_to_be_made_1_and_0_by_a_call_that_works(frame, answers):
     words = frame.assign(outcome=np.where(frame["outcome"] > 0, *answers))
-    with pytest.raises(mpc.MpcError, match="make them 1 and 0, for example with ") as error:
+    with pytest.raises(mpc.MpcError, match="Make them 1 and 0, for example with ") as error:
         mpc.audit(words, **COLUMNS, progress=False)
     advice = str(error.value).split("for example with ")[1].removesuffix(".")
     found = mpc.audit(words.assign(outcome=eval(advice, {"frame": words})), **COLUMNS)
@@ -31,7 +67,7 @@ def test_answers_are_to_be_made_1_and_0_by_a_call_that_works(frame, answers):
 def test_decimals_with_a_comma_are_to_be_replaced_by_a_call_that_works(frame):
     rounded = frame.assign(score=frame["score"].round(2))
     written = rounded.assign(score=[f"{value:.2f}".replace(".", ",") for value in rounded["score"]])
-    with pytest.raises(mpc.MpcError, match="write decimals with a point") as error:
+    with pytest.raises(mpc.MpcError, match="Write decimals with a point") as error:
         mpc.audit(written, **COLUMNS, progress=False)
     advice = str(error.value).split("for example with ")[1].removesuffix(".")
     found = mpc.audit(written.assign(score=eval(advice, {"frame": written})), **COLUMNS)
@@ -45,7 +81,7 @@ def test_other_text_gets_the_general_advice(frame):
 
 
 @pytest.mark.parametrize(("cell", "said"), [("yes", "1 for yes and 0 for no"), ("0,35", "a point")])
-def test_a_file_is_told_what_to_write(frame, cell, said, tmp_path):
+def test_a_message_about_a_file_says_what_to_write(frame, cell, said, tmp_path):
     frame.assign(outcome=cell).to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(mpc.MpcError, match=said):
         mpc.audit(tmp_path / "log.csv", **COLUMNS, progress=False)
@@ -61,6 +97,7 @@ def compas(rows=300):
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
+            "sex": rng.choice(["Male", "Female"], rows),
             "race": rng.choice(["African-American", "Caucasian", "Other"], rows),
             "decile_score": rng.integers(1, 11, rows),
             "priors_count": rng.integers(0, 9, rows),
@@ -107,7 +144,22 @@ def test_the_gate_of_the_line_sets_small_groups_aside_and_takes_a_title(frame, t
     assert main([*line, "--gate", "--min-pairs=100000"]) == 2
     assert "not counted: '1' and '2'" in capsys.readouterr().out
     assert main([*line, "--min-effective=5"]) >= 3
-    assert "add --gate" in capsys.readouterr().err
+    assert "Add --gate" in capsys.readouterr().err
     text = card.read_text("utf-8")
     assert text.startswith("## Matched pair calibration: search, model 7, week 12")
     assert "Log: 'log.csv', 2,000 rows, 200 queries; score 'score', outcome 'outcome'." in text
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_all_columns_that_are_not_there_are_named_at_once(frame, tmp_path, in_file):
+    wrong = {**COLUMNS, "query": "qury", "score": "scor"}
+    rows = tmp_path / "log.csv" if in_file else frame
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    said = (
+        "got 'qury' as query and 'scor' as score, which are not there. Did you mean 'query', "
+        "'score'?"
+    )
+    with pytest.raises(mpc.MpcError, match=re.escape(said)):
+        mpc.audit(rows, **wrong)
+    with pytest.raises(mpc.MpcError, match=r"as score, which are not there\. There are: 'q"):
+        mpc.audit(rows, **{**wrong, "score": "zzz"})

@@ -33,14 +33,22 @@ def test_every_python_block_runs_and_prints_what_the_next_block_shows():
             if after == "text":
                 assert lines(printed.getvalue()) == lines(expected)
                 shown += 1
-    assert shown == 4
+    assert shown == 3
 
 
 def test_the_two_commands_are_there():
     shell = "".join(text for language, text in blocks() if language == "sh")
     assert "pip install . && mpc-lab demo" in shell
-    assert 'pip install ".[test]" && pytest' in shell
+    assert 'pip install ".[test]" && pytest' in README.read_text("utf-8")
 
 
 def test_it_promises_no_fairness():
     assert "fair model" not in README.read_text("utf-8").lower()
+
+
+def test_it_begins_with_a_sentence_a_picture_and_code_with_its_output_and_stays_short():
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 150
+    head = [part.split("\n")[0] for part in text.split("\n\n")[:5]]
+    assert [word[:4] for word in head] == ["# mp", "`mpc", "![Ga", "```p", "log "]
+    assert [language for language, _ in blocks()[:2]] == ["python", "text"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import mpc_lab as mpc
 from helpers import oracle, sides_oracle
 from helpers.pairing_logs import small_ranking
+from helpers.params import combined
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from mpc_lab.pairing import items as sums_over_items
 from mpc_lab.pairing import long_lists, sweep
@@ -96,9 +97,10 @@ def test_without_ties_it_is_the_mean_of_matched_and_mirrored():
     np.testing.assert_allclose(ours, (matched + mirrored) / 2, rtol=1e-12)
 
 
-@pytest.mark.parametrize("correction", ["cr3", "plain"])
-@pytest.mark.parametrize("cluster", ["naive", "query", "item", "union"])
-@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize(
+    ("cluster", "correction", "placed"),
+    combined(["naive", "query", "item", "union"], ["cr3", "plain"], [False, True]),
+)
 def test_the_interval_is_that_of_t_with_the_effective_clusters(cluster, correction, placed):
     places = np.tile(np.arange(12, 0, -1), 40)
     ranking = small_ranking(**({"position": places} if placed else {}))

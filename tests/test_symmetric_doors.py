@@ -68,12 +68,15 @@ def test_duckdb_walks_to_the_same_numbers(make, tmp_path):
 
 @pytest.mark.parametrize("make", [small_ranking, placed])
 def test_saving_and_loading_keep_every_bit(make, tmp_path):
-    audit = mpc.audit(make(), **OPTIONS, progress=False)
+    ranking = make()
+    audit = mpc.audit(ranking, **OPTIONS, progress=False)
     audit.save(tmp_path / "one.nc", items=True)
     back = mpc.load(tmp_path / "one.nc")
     assert back.headline.identical(audit.headline)
     assert back.curve.identical(audit.curve)
-    assert back.summary() == audit.summary()
+    # Only rows tell how far outcomes spread, which a summary gives the least gap in.
+    known = mpc.load(tmp_path / "one.nc", ranking=ranking)
+    assert known.summary() == audit.summary()
     np.testing.assert_array_equal(back.power(effect=0.5).mde, audit.power(effect=0.5).mde)
 
 

@@ -31,15 +31,17 @@ def test_they_are_copied_whole_into_a_new_folder(tmp_path):
 def test_a_notebook_that_was_worked_on_stays(tmp_path):
     own = tmp_path / "01_first_audit.ipynb"
     own.write_text("mine")
-    with pytest.raises(MpcError, match=r"has 01_first_audit\.ipynb already"):
+    with pytest.raises(
+        MpcError, match=r"must not hold the notebooks yet; got 01_first_audit\.ipynb"
+    ):
         tutorials.copy_notebooks(tmp_path)
     assert own.read_text() == "mine"
     assert names(tmp_path.iterdir()) == ["01_first_audit.ipynb"]
 
 
-def test_a_file_is_no_folder(tmp_path):
+def test_a_file_is_not_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MpcError, match="is a file: name another"):
+    with pytest.raises(MpcError, match=r"a file\. Name a folder"):
         tutorials.copy_notebooks(tmp_path / "file")
 
 
@@ -47,23 +49,25 @@ def test_a_link_that_leads_nowhere_is_not_written_through(tmp_path):
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (folder / "01_first_audit.ipynb").symlink_to(tmp_path / "elsewhere.ipynb")
-    with pytest.raises(MpcError, match=r"has 01_first_audit\.ipynb already"):
+    with pytest.raises(
+        MpcError, match=r"must not hold the notebooks yet; got 01_first_audit\.ipynb"
+    ):
         tutorials.copy_notebooks(folder)
     assert names(folder.iterdir()) == ["01_first_audit.ipynb"]
     assert not (tmp_path / "elsewhere.ipynb").exists()
 
 
 @pytest.mark.parametrize("below", ["", "new/folder"])
-def test_a_link_that_leads_nowhere_is_no_folder(tmp_path, below):
+def test_a_link_that_leads_nowhere_is_not_a_folder(tmp_path, below):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(MpcError, match="link is a link that leads nowhere: name another folder"):
+    with pytest.raises(MpcError, match=r"link, a link that leads nowhere\. Name another folder"):
         tutorials.copy_notebooks(tmp_path / "link" / below)
     assert names(tmp_path.iterdir()) == ["link"]
 
 
 def test_a_folder_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MpcError, match="file is a file: name another"):
+    with pytest.raises(MpcError, match=r"file, a file\. Name a folder"):
         tutorials.copy_notebooks(tmp_path / "file" / "new")
 
 
@@ -73,7 +77,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     folder.mkdir(mode=0o500)
     if os.access(folder, os.W_OK):
         pytest.skip("this user may write everywhere")
-    with pytest.raises(MpcError, match=r"could not be copied to .*: Permission denied\. Name"):
+    with pytest.raises(MpcError, match=r"cannot be copied to .*: Permission denied\. Name"):
         tutorials.copy_notebooks(folder)
     assert list(folder.iterdir()) == []
 
@@ -100,7 +104,7 @@ def test_copies_that_fail_halfway_leave_nothing_behind(tmp_path, monkeypatch, er
 
 def test_an_installation_without_them_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tutorials, "_PACKAGE", tmp_path / "mpc_lab")
-    with pytest.raises(MpcError, match="install mpc-lab again"):
+    with pytest.raises(MpcError, match="Install mpc-lab again"):
         tutorials.notebooks()
 
 

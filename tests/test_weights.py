@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import mpc_lab as mpc
 from helpers import oracle, weights_oracle
+from helpers.params import combined
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from helpers.weights_oracle import ESTIMANDS
 from mpc_lab.pairing import sweep
@@ -126,9 +127,10 @@ def test_heavy_clusters_are_allowed_for_by_what_leaving_them_out_changes(
     hold_left_out(log, draw_weights(log, seed), estimand, cluster)
 
 
-@pytest.mark.parametrize("cluster", ["query", "item", "union"])
-@pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("places", [True, False])
+@pytest.mark.parametrize(
+    ("estimand", "cluster", "places"),
+    combined(ESTIMANDS, ["query", "item", "union"], [True, False]),
+)
 def test_a_heavy_query_is_allowed_for_with_weights(estimand, cluster, places):
     log = longer_log(3)
     log = log if places else replace(log, position=None)

@@ -60,6 +60,7 @@ def main() -> int:
         for estimand in ESTIMANDS[1:]:
             what = f"{estimand}, {where}: beside pairs"
             found.append((what, times[estimand] / times["pairs"], most))
+    print(f"{rows:,} rows\n")
     return 0 if report(found) else 1
 
 

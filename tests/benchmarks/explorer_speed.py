@@ -87,6 +87,9 @@ WATCH = """([selector, attribute]) => {
 
 def handle(page, label: str):
     """Return the handle of the slider with this label."""
+    rail = page.get_by_label(label, exact=True)
+    if rail.count():
+        return rail
     boxes = page.locator(".widget-inline-hbox:visible", has_text=label)
     return boxes.first.locator(".noUi-handle").first
 

@@ -91,9 +91,9 @@ def _frames(place, good, counted):
         _count(counted, "frames")
         log, named = drawn
         data = fuzzing.as_pandas(log) if as_frame else log
-        audit = fuzzing.guarded(lambda: fuzzing.audit_frame(data, named, options))
+        audit = fuzzing.guard(lambda: fuzzing.audit_frame(data, named, options))
         if audit is not None:
-            fuzzing.guarded(lambda: fuzzing.ask(audit, question))
+            fuzzing.guard(lambda: fuzzing.ask(audit, question))
 
     return test
 
@@ -104,7 +104,7 @@ def _files(place, good, counted):
         _count(counted, "files")
         content = fuzzing.spoil(good[name], edits)
         with _silent():
-            fuzzing.guarded(lambda: fuzzing.read_file(place, f"spoilt_{name}", content))
+            fuzzing.guard(lambda: fuzzing.read_file(place, f"spoilt_{name}", content))
 
     return test
 
@@ -116,7 +116,7 @@ def _folders(place, good, counted):
     def test(drawn):
         _count(counted, "folders")
         with _silent():
-            fuzzing.guarded(lambda: fuzz_folders.compare(place / "folder", drawn))
+            fuzzing.guard(lambda: fuzz_folders.compare(place / "folder", drawn))
 
     return test
 
@@ -128,7 +128,7 @@ def _lines(place, good, counted):
     def test(words):
         _count(counted, "lines")
         with _silent():
-            fuzzing.guarded(lambda: fuzzing.run_line(place / "log.csv", words))
+            fuzzing.guard(lambda: fuzzing.run_line(place / "log.csv", words))
 
     return test
 
@@ -140,7 +140,7 @@ def _questions(place, good, counted):
     def test(question):
         _count(counted, "questions")
         with _silent():
-            fuzzing.guarded(lambda: fuzz_questions.put(good, question))
+            fuzzing.guard(lambda: fuzz_questions.put(good, question))
 
     return test
 

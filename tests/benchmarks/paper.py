@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import altair as alt
+import numpy as np
+import pandas as pd
 import xarray as xr
 
 import mpc_lab as mpc
+from mpc_lab.charts.theme import adapting, finish, svg_of
+from mpc_lab.datasets.synthetic import ITEM_TYPES, QUERY_TYPES, SLOPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "paper.md"
+PICTURE = PAGE.parents[1] / "_static" / "paper-truth.svg"
 START, END = "<!-- made by tests/benchmarks/paper.py -->", "<!-- end -->"
 RULES = ("boosted", "baseline", "demoted", "calibrated")
 PAPER = {"boosted": "0.006", "baseline": "0.278", "demoted": "0.507", "calibrated": "0.066"}
@@ -88,6 +95,31 @@ def _sign(number: float | xr.DataArray) -> str:
     return ("0.00" if text == "-0.00" else text).replace("-", "−")
 
 
+def draw_truth() -> Any:
+    """Draw the true mean outcomes of the synthetic example, as figure 1a of the paper."""
+    score = np.array([0.0, 0.5, 1.0])
+    rows = [
+        {"query": f"queries of type {query}", "item": f"type {item}", "score": s, "outcome": y}
+        for q, query in enumerate(QUERY_TYPES)
+        for k, item in enumerate(ITEM_TYPES)
+        for s, y in zip(score, [0.0, SLOPES[q, k] / 2, 1.0], strict=True)
+    ]
+    chart = (
+        alt.Chart(pd.DataFrame(rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("score:Q", title="score"),
+            y=alt.Y("outcome:Q", title="true mean outcome"),
+            color=alt.Color("item:N", title="items", scale=alt.Scale(range=["#1f6fb2", "#b2491f"])),
+            strokeDash=alt.StrokeDash("item:N", title="items"),
+        )
+        .properties(width=250, height=210)
+        .facet(column=alt.Column("query:N", title=None))
+    )
+    words = "In every query an item of type 1 has the higher mean outcome at the same score"
+    return finish(chart, words, ["The design itself, without noise"], 2 * 250 + 100)
+
+
 def of_page() -> str:
     """Return the tables that stand on the page."""
     return PAGE.read_text("utf-8").partition(START)[2].partition(END)[0].strip()
@@ -101,6 +133,7 @@ def main() -> None:
         return
     before, _, rest = PAGE.read_text("utf-8").partition(START)
     PAGE.write_text(f"{before}{START}\n\n{made}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+    PICTURE.write_text(adapting(svg_of(draw_truth().to_dict())) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -24,15 +24,15 @@ import numpy as np
 from scipy import stats
 
 from mpc_lab.datasets.synthetic import synthetic, synthetic_truth
-from mpc_lab.inference.betting import (
+from mpc_lab.inference.estimates import critical
+from mpc_lab.inference.sequence import (
     MOST_LOST,
     betting_sequence,
+    confidence_sequence,
     log_capital_of_sums,
     predictable_bets,
     sequence_from_sums,
 )
-from mpc_lab.inference.estimates import critical
-from mpc_lab.inference.sequence import confidence_sequence
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import capped_by_unit
 from mpc_lab.vocabulary import MODES

@@ -13,9 +13,9 @@ from mpc_lab.engines.memory import MemorySource
 from mpc_lab.inference.bands import correlation, covariance, sup_t_band
 from mpc_lab.inference.estimates import critical
 from mpc_lab.inference.verdicts import METHODS, adjust
+from mpc_lab.pairing.correlating import covariances
 from mpc_lab.pairing.measure import (
     choose_thresholds,
-    covariances,
     measure,
     weigh_curve,
     weigh_headline,

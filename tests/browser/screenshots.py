@@ -41,6 +41,7 @@ PICTURES = (
     ("epsilon", "Epsilon", "setattr(explorer, 'epsilon', explorer.state.epsilons[-4])"),
     ("boost", "Boost", "setattr(shown, 'alpha', 0.05)"),
     ("pairs", "Pairs", "setattr(shown, 'pair', 2)"),
+    ("compare", "Compare", "None"),
     ("calibration", "Calibration", "None"),
     ("rivals", "Rivals", "None"),
     *(

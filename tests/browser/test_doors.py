@@ -49,7 +49,7 @@ def test_notebook_7_shows_the_panel(notebook, pages):
     assert opened.clipped() == []
 
 
-def test_every_tab_stands_alone(notebook):
+def test_every_tab_works_alone(notebook):
     classes = [f"{tab}Explorer" for tab in TABS]
     cells = [
         f"e{k} = mpc.explorers.{name}(audit, group='beta')\ne{k}" for k, name in enumerate(classes)
@@ -76,9 +76,11 @@ def test_start_leads_from_a_frame_to_its_explorer(notebook):
 
 
 def is_named(text, name):
-    """Whether a text is a name as it is shown: cut if it is long, its spaces not to be broken."""
+    """Whether a text is a name as it is shown: a long one without its middle or its end."""
     shown = text.replace("\u00a0", " ")
-    return shown == name or (shown.endswith("…") and name.startswith(shown[:-1]))
+    start, _, end = shown.partition("…")
+    is_cut = len(start) > 3 and name.startswith(start) and name.endswith(end)
+    return shown == name or ("…" in shown and is_cut)
 
 
 def test_names_that_a_page_could_obey_show_as_text(notebook):
@@ -129,9 +131,9 @@ def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pag
     assert static.locator("table").first.is_visible()
     # The sanitiser, which does not know the SVG of a page, was at work.
     assert page.locator(".mpc-static svg").count() == 0
-    shown = page.evaluate(IMAGES)
-    assert [loaded for loaded, _ in shown] == [True, True]
-    assert "'alpha' is undervalued" in shown[0][1]
+    ((loaded, said),) = page.evaluate(IMAGES)
+    assert loaded
+    assert "is undervalued" in said
 
 
 def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages, tmp_path):
@@ -147,7 +149,7 @@ def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages,
     page.goto((tmp_path / saved_panel.with_suffix(".html").name).as_uri())
     static = page.locator(".mpc-static").first
     assert "Group 'alpha' is undervalued" in static.inner_text()
-    assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True, True]
+    assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True]
 
 
 @pytest.fixture

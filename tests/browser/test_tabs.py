@@ -16,7 +16,10 @@ def turn_to(panel, tab):
 
 
 def slider(panel, label):
-    """Return the handle of the slider with this label."""
+    """Return what takes the keys of the slider with this label."""
+    rail = panel.page.get_by_label(label, exact=True)
+    if rail.count():
+        return rail
     place = panel.page.locator(".widget-inline-hbox:visible", has_text=label)
     return place.locator(".noUi-handle").first
 
@@ -32,7 +35,7 @@ def test_a_click_on_a_row_of_the_forest_chooses_its_group_for_all_tabs(panel):
     drawing = panel.charts.first.locator("svg")
     row = drawing.locator("text", has_text="gamma").first.bounding_box()
     frame = drawing.bounding_box()
-    panel.page.mouse.click(frame["x"] + frame["width"] * 0.45, row["y"] + row["height"] / 2)
+    panel.page.mouse.click(frame["x"] + frame["width"] * 0.2, row["y"] + row["height"] / 2)
     panel.until("explorer.group", "gamma")
     panel.until("explorer.tabs['Pairs'].group", "gamma")
     panel.page.get_by_label("Group", exact=True).select_option("alpha")
@@ -54,6 +57,45 @@ def test_the_arrow_keys_move_the_threshold_and_the_words_follow(panel):
     words = panel.page.locator(".mpc-tabs").get_by_text(f"At ε = {after:.3g}")
     words.wait_for()
     assert panel.clipped() == []
+
+
+def test_the_rail_speaks_the_threshold_and_its_pairs(panel):
+    turn_to(panel, "Epsilon")
+    rail = slider(panel, "Threshold ε")
+    spoken = rail.get_attribute("aria-valuetext")
+    assert spoken == panel.ask("explorer.state.step_words(explorer.epsilon)").strip("'")
+    assert "pair" in spoken
+
+
+def test_the_rail_moves_every_row_of_the_overview_in_the_page(panel):
+    turn_to(panel, "Groups")
+    rail, chart = slider(panel, "Threshold ε"), panel.charts.first
+    rail.focus()
+    before = int(chart.get_attribute("data-moved") or 0)
+    rail.press("ArrowRight")
+    panel.page.wait_for_function(
+        "([chart, before]) => Number(chart.dataset.moved ?? 0) > before",
+        arg=[chart.element_handle(), before],
+    )
+    panel.until("explorer.tabs['Groups'].controls['chart'].params['at'] > 0", True)
+    panel.ask("setattr(explorer, 'epsilon', explorer.state.own_epsilon)")
+    assert panel.clipped() == []
+
+
+def test_a_chip_is_a_button_that_keeps_to_its_verdict(panel):
+    turn_to(panel, "Groups")
+    chip = panel.page.locator(".mpc-chip", has_text="undervalued").first
+    chip.press("Enter")
+    panel.until("explorer.tabs['Groups'].verdicts", ("undervalued",))
+    panel.ask("setattr(explorer.tabs['Groups'], 'verdicts', ())")
+    panel.page.locator(".mpc-chip[aria-pressed=false]").first.wait_for()
+
+
+def test_the_arrow_keys_walk_through_the_pairs(panel):
+    turn_to(panel, "Pairs")
+    panel.page.locator(".mpc-active[aria-label^=Pair]").focus()
+    panel.page.keyboard.press("ArrowRight")
+    panel.until("explorer.tabs['Pairs'].pair > 0", True)
 
 
 def test_a_brush_on_the_curve_picks_thresholds(panel):
@@ -157,7 +199,9 @@ def test_tabs_are_reached_by_keyboard(panel):
     panel.page.get_by_role("tab", name="Groups", exact=True).focus()
     panel.page.keyboard.press("ArrowRight")
     panel.page.keyboard.press("Enter")
-    panel.until("explorer.tab", "Epsilon")
+    panel.until("explorer.tab", "Walk me through")
+    panel.until("explorer.tabs['Walk me through'].drawn > 0", True, seconds=60)
+    assert panel.ask("explorer.tabs['Walk me through'].error") == "''"
 
 
 def test_what_code_sets_shows_on_the_page(panel):

@@ -76,7 +76,7 @@ def test_bracket_without_rows_leaves_the_limits_out(audit):
 
 
 def test_bracket_asks_for_both_orders(make_audit):
-    with pytest.raises(mpc.MpcError, match="has only matched: audit with pairing_modes"):
+    with pytest.raises(mpc.MpcError, match="got an audit of matched pairs only"):
         charts.bracket(make_audit(["a", "b"], threshold=0.1), "a")
 
 
@@ -105,7 +105,7 @@ def test_calibration_by_segment_has_a_panel_each(audit):
 
 
 def test_calibration_by_segment_needs_segments(make_audit):
-    with pytest.raises(mpc.MpcError, match="has no segments: give segment="):
+    with pytest.raises(mpc.MpcError, match="must have segments; got a ranking without them"):
         charts.calibration(make_audit(["a", "b"], threshold=0.1), "a", by_segment=True)
 
 

@@ -42,13 +42,13 @@ def test_another_ending_is_refused(audit, tmp_path):
 
 @pytest.mark.parametrize("chart", [None, {"mark": "bar"}, alt.Chart])
 @pytest.mark.parametrize("name", ["a.svg", "a.png", "a.html"])
-def test_what_is_no_chart_is_refused(tmp_path, chart, name):
+def test_anything_but_a_chart_is_refused(tmp_path, chart, name):
     with pytest.raises(mpc.MpcError, match="must be a chart of mpc"):
         charts.save(chart, tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.svg", "a.png", "a.html"])
-def test_a_chart_of_ones_own_that_cannot_be_drawn_is_told(tmp_path, name):
+def test_a_custom_chart_that_cannot_be_drawn_is_refused(tmp_path, name):
     unfinished = alt.Chart(pd.DataFrame({"a": [1]}))
     with pytest.raises(mpc.MpcError, match=r"The chart cannot be drawn: .*mark"):
         charts.save(unfinished, tmp_path / name)
@@ -60,7 +60,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(audit, tmp_path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(pathlib.Path, "write_bytes", full)
-    with pytest.raises(mpc.MpcError, match=r"could not be written: .*No space left"):
+    with pytest.raises(mpc.MpcError, match=r"cannot be written: .*No space left"):
         charts.save(charts.forest(audit), tmp_path / "a.svg")
     assert not list(tmp_path.iterdir())
 

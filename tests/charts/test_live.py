@@ -10,6 +10,7 @@ from helpers.drawn import rows, spec
 from mpc_lab import charts
 from mpc_lab.charts.boost import draw, mark
 from mpc_lab.errors import MpcError
+from mpc_lab.explorers.live_chart import structure
 
 
 def live_charts(audit):
@@ -26,8 +27,22 @@ def test_live_charts_are_valid_and_name_their_parameters(audit):
     made = {name: chart.to_dict() for name, chart in live_charts(audit).items()}
     params = {name: {p["name"] for p in one.get("params", [])} for name, one in made.items()}
     assert params["forest"] == params["forest of one rule"] == {"pick", "chosen"}
-    assert params["epsilon_curve"] == {"at", "low", "high", "brush"}
+    assert params["epsilon_curve"] == {"at", "pointed", "low", "high", "brush"}
     assert '"name": "now"' in json.dumps(made["boost"])
+
+
+def test_live_charts_draw_as_a_page_draws_them(audit):
+    import vl_convert
+
+    made = {**live_charts(audit), "overview": charts.overview(audit, live=True)}
+    for name, chart in made.items():
+        taken = structure(chart)
+        data = {key: json.loads(rows) for key, rows in taken.data.items()}
+        vega = vl_convert.vegalite_to_vega({**json.loads(taken.spec), "datasets": data})
+        selected = {p["name"] for p in json.loads(taken.spec).get("params", []) if "select" in p}
+        stores = {one["name"].removesuffix("_store") for one in vega["data"]}
+        assert selected <= stores, name
+        assert vl_convert.vega_to_svg(vega).startswith("<svg"), name
 
 
 def test_charts_on_paper_have_no_parameters(audit):

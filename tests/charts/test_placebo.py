@@ -9,7 +9,7 @@ from helpers.drawn import rows, spec, subtitle, title
 from mpc_lab import charts
 
 
-def test_a_clear_gap_lies_outside_what_placebos_show(make_audit):
+def test_a_clear_gap_is_outside_the_placebos(make_audit):
     audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), threshold=0.02, progress=False)
     found = audit.balance((), "1", permutations=40)
     words = title(charts.placebo(audit, "1", found=found))
@@ -17,7 +17,7 @@ def test_a_clear_gap_lies_outside_what_placebos_show(make_audit):
     assert "is outside what groups without meaning show" in words
 
 
-def test_a_group_without_meaning_lies_among_the_placebos(make_audit):
+def test_a_meaningless_group_is_among_the_placebos(make_audit):
     audit = make_audit(["a", "b"], threshold=0.1)
     chart = charts.placebo(audit, "a", permutations=30)
     assert "is no larger than what groups without meaning show" in title(chart)

@@ -143,7 +143,7 @@ def neighbours(n, gap, seed):
     return boolean_ranking(np.tile([2.0, 1.0], n), outcome, np.repeat(np.arange(n), 2), g=member)
 
 
-def test_the_joint_test_lies_between_its_own_and_bonferroni():
+def test_the_joint_test_is_between_its_own_and_bonferroni():
     above, below, joint = inequalities(Case(neighbours(200, 0.0, 1), "g"))
     smallest = min(above.p_value, below.p_value)
     assert smallest <= joint.p_value <= 2 * smallest
@@ -243,7 +243,7 @@ def test_segments_need_a_segment_column():
         lambda: calibration_curves(ranking, "g", segment="u"),
         lambda: by_segment(ranking, "g", 1.0),
     ):
-        with pytest.raises(mpc.MpcError, match="segments must be known"):
+        with pytest.raises(mpc.MpcError, match="must have a segment column"):
             ask()
 
 

@@ -25,6 +25,6 @@ def test_an_unknown_rule_lists_those_there_are(audit):
         audit.by_segment(scoring_rule="boosted")
 
 
-def test_no_group_to_compare_is_told(audit):
+def test_having_no_group_to_compare_is_an_error(audit):
     with pytest.raises(mpc.MpcError, match="at least one group"):
         audit.compare(groups=[])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from helpers.oracle import Log
+from helpers.params import combined
 from helpers.rival_oracle import RIVALS, Weights, errors, inequality, on_log_scale, skew
 from helpers.strategies import calmly, logs, ranking_of
 from mpc_lab.comparators.base import Case
@@ -41,8 +42,7 @@ def one_log(seed, units):
     )
 
 
-@pytest.mark.parametrize("units", [False, True])
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize(("name", "units"), combined(RIVALS, [False, True]))
 def test_every_standard_error_adds_up_what_clusters_do_to_the_measure(name, units):
     for seed in range(3):
         log = one_log(seed, units)

@@ -49,12 +49,12 @@ def test_the_reason_is_what_the_measures_condition_on(rivals, mpc_of_1):
         "the calibration gap compares items of all queries at about the same score and does not "
         "flag it;"
     )
-    assert "the exposure ratio looks at who stands where, never at outcomes," in found.sentence
+    assert "the exposure ratio looks at who is where, never at outcomes," in found.sentence
     assert found.sentence.count(".") == 1
 
 
 @pytest.mark.parametrize("verdict", ["undervalued", "inconclusive", "not estimable"])
-def test_a_name_stands_in_the_sentence_as_it_is_shown_elsewhere(verdict, rivals, mpc_of_1):
+def test_a_name_appears_in_the_sentence_as_it_does_elsewhere(verdict, rivals, mpc_of_1):
     own = replace(mpc_of_1, flagged=verdict == "undervalued", says="")
     if verdict == "not estimable":
         own = replace(own, ci_low=np.nan, p_value=np.nan)

@@ -26,7 +26,7 @@ def audit():
     return mpc.audit(mpc.datasets.synthetic(queries=300), progress=False)
 
 
-def test_a_comparator_of_this_file_alone_stands_beside_the_others(audit, monkeypatch):
+def test_a_comparator_registered_here_is_listed_with_the_others(audit, monkeypatch):
     before = audit.compare(["1"])
     entry = Comparator(outcome_gap, {"outcome_gap": "the made-up outcome gap"})
     monkeypatch.setitem(COMPARATORS, "outcome", entry)

@@ -63,7 +63,7 @@ def test_the_dat_layout_is_read(tmp_path):
     assert data.movies["genres"].tolist() == ["Comedy|Drama", "Drama"]
 
 
-@pytest.mark.parametrize("name", ["latest-small", "25m", "32m"])
+@pytest.mark.parametrize("name", ["latest-small", "20m", "25m", "32m"])
 def test_the_csv_layout_is_read(tmp_path, name):
     write_csv(tmp_path / f"ml-{name}")
     data = mpc.datasets.movielens(name, tmp_path)
@@ -72,6 +72,20 @@ def test_the_csv_layout_is_read(tmp_path, name):
     assert data.movies["title"].tolist() == titles
     assert list(data.ratings.columns) == ["user", "item", "rating", "timestamp"]
     assert list(data.movies.columns) == ["item", "title", "genres"]
+
+
+def test_ten_million_ratings_have_half_stars_utf_8_and_a_folder_of_another_name(tmp_path):
+    half = RATINGS_DAT.replace("::5::", "::4.5::")
+    write(tmp_path / "ml-10M100K", half, MOVIES_DAT, "dat", "utf-8")
+    loose = mpc.datasets.movielens("10m", tmp_path)
+    assert loose.ratings["rating"].tolist() == [4.5, 3.0, 4.0]
+    assert loose.movies["title"].tolist() == ["Fiancé: A Story (1999)", "Élisa (1995)"]
+    with zipfile.ZipFile(tmp_path / "ml-10m.zip", "w") as archive:
+        for path in (tmp_path / "ml-10M100K").iterdir():
+            archive.write(path, f"ml-10M100K/{path.name}")
+            path.unlink()
+    packed = mpc.datasets.movielens("10m", tmp_path)
+    pd.testing.assert_frame_equal(loose.ratings, packed.ratings)
 
 
 def test_both_layouts_have_the_same_types(tmp_path):
@@ -114,7 +128,7 @@ def test_the_folder_comes_before_the_environment(tmp_path, monkeypatch):
 
 def test_the_environment_comes_before_a_download(tmp_path, monkeypatch):
     monkeypatch.setenv("MPC_LAB_DATA", str(tmp_path))
-    with pytest.raises(mpc.MpcError, match="ml-1m is not on this machine"):
+    with pytest.raises(mpc.MpcError, match="ml-1m cannot be found on this machine"):
         mpc.datasets.movielens("1m")
     write_dat(tmp_path / "ml-1m")
     assert len(mpc.datasets.movielens("1m").ratings) == 3
@@ -143,9 +157,9 @@ def test_every_hash_has_the_length_of_its_kind(name):
 
 def test_without_network_and_data_it_says_where_to_put_which_file():
     wanted = (
-        r"ml-25m is not on this machine.*could not be reached: put ml-25m\.zip from GroupLens, or "
-        r"ml-25m/ratings\.csv and ml-25m/movies\.csv out of it, into a folder, and pass it as "
-        r"folder= or in MPC_LAB_DATA\."
+        r"ml-25m cannot be found on this machine.*could not be reached\. Put ml-25m\.zip from "
+        r"GroupLens, or ml-25m/ratings\.csv and ml-25m/movies\.csv out of it, into a folder, "
+        r"and pass it as folder= or in MPC_LAB_DATA\."
     )
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.datasets.movielens("25m")
@@ -162,13 +176,13 @@ def test_another_file_than_the_known_one_is_refused(monkeypatch):
         raise ValueError("hash does not match")
 
     monkeypatch.setattr("pooch.retrieve", retrieve)
-    with pytest.raises(mpc.MpcError, match="gave another file than the one whose hash is known"):
+    with pytest.raises(mpc.MpcError, match="gave a file with another hash"):
         mpc.datasets.movielens("latest-small")
 
 
 def test_a_folder_without_the_data_says_what_to_put_there(tmp_path):
     (tmp_path / "ratings.dat").write_text(RATINGS_DAT)
-    with pytest.raises(mpc.MpcError, match=r"There is no ml-1m in .*: put ml-1m\.zip"):
+    with pytest.raises(mpc.MpcError, match=r"There is no ml-1m in .*\. Put ml-1m\.zip"):
         mpc.datasets.movielens("1m", tmp_path)
 
 
@@ -200,7 +214,7 @@ def test_an_unknown_name_lists_the_near_match():
 )
 def test_malformed_dat_ratings_name_the_file_and_its_form(tmp_path, ratings):
     write_dat(tmp_path, ratings)
-    wanted = r"ratings\.dat must have lines of the form 'user::movie::rating::timestamp', but"
+    wanted = r"ratings\.dat must have lines of the form 'user::movie::rating::timestamp'; got"
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.datasets.movielens("1m", tmp_path)
 
@@ -210,7 +224,7 @@ def test_malformed_dat_ratings_name_the_file_and_its_form(tmp_path, ratings):
 )
 def test_malformed_dat_movies_name_the_file_and_its_form(tmp_path, movies):
     write_dat(tmp_path, movies=movies)
-    wanted = r"movies\.dat must have lines of the form 'movie::title::genres', but"
+    wanted = r"movies\.dat must have lines of the form 'movie::title::genres'; got"
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.datasets.movielens("1m", tmp_path)
 
@@ -230,7 +244,7 @@ def test_malformed_dat_movies_name_the_file_and_its_form(tmp_path, movies):
 )
 def test_malformed_csv_ratings_name_the_file_and_its_first_line(tmp_path, ratings):
     write_csv(tmp_path, ratings)
-    wanted = r"ratings\.csv must begin with the line 'userId,movieId,rating,timestamp', but"
+    wanted = r"ratings\.csv must begin with the line 'userId,movieId,rating,timestamp'; got"
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.datasets.movielens("25m", tmp_path)
 
@@ -244,17 +258,17 @@ def test_a_csv_in_another_encoding_is_refused(tmp_path):
 
 def test_a_rated_movie_must_be_listed(tmp_path):
     write_dat(tmp_path, movies="10::Heat (1995)::Action\n")
-    with pytest.raises(mpc.MpcError, match="movie 20 is rated and not listed"):
+    with pytest.raises(mpc.MpcError, match="got ratings of movie 20, which is not listed"):
         mpc.datasets.movielens("1m", tmp_path)
 
 
 def test_a_movie_must_be_listed_once(tmp_path):
     write_dat(tmp_path, movies=MOVIES_DAT + "10::Heat (1995)::Action\n")
-    with pytest.raises(mpc.MpcError, match="movie 10 is listed twice"):
+    with pytest.raises(mpc.MpcError, match="got movie 10 twice"):
         mpc.datasets.movielens("1m", tmp_path)
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path):
+def test_a_file_that_is_not_an_archive_is_refused(tmp_path):
     (tmp_path / "ml-1m.zip").write_bytes(b"<html>not found</html>")
     with pytest.raises(mpc.MpcError, match=r"ml-1m\.zip must be the archive https.*cannot be open"):
         mpc.datasets.movielens("1m", tmp_path)
@@ -262,7 +276,9 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
 
 def test_an_archive_of_something_else_is_refused(tmp_path):
     write_zip(tmp_path / "ml-1m.zip", stem="ml-10m")
-    with pytest.raises(mpc.MpcError, match=r"it has no ml-1m/ratings\.dat: download it again"):
+    with pytest.raises(
+        mpc.MpcError, match=r"got one without ml-1m/ratings\.dat\. Download it again"
+    ):
         mpc.datasets.movielens("1m", tmp_path)
 
 

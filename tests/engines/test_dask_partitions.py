@@ -65,7 +65,7 @@ def test_ids_that_are_floats_in_one_file_agree_with_memory(column, how, floats_f
 @pytest.mark.parametrize("holed", [False, True])
 def test_items_that_are_floats_in_one_file_agree_with_memory(holed, floats_first, tmp_path):
     frame = random_log(1)
-    apart = frame["query"] % 2 == 0  # no query lies in both files, so that nothing is shuffled
+    apart = frame["query"] % 2 == 0  # no query is in both files, so that nothing is shuffled
     ints, floats = frame[apart], frame[~apart].astype({"item": float})
     if holed:
         floats.iloc[::9, floats.columns.get_loc("item")] = np.nan
@@ -157,13 +157,41 @@ def test_booleans_that_are_missing_in_one_file_agree_with_memory(dask_client, tm
 @pytest.mark.parametrize(
     ("column", "change", "types"),
     [
-        ("query", lambda values: values + 0.5, "declares int64 and a partition has float64"),
-        ("query", lambda values: values.astype(str), "declares int64 and a partition has str"),
-        ("name", lambda values: np.arange(len(values)), "declares str.* a partition has int64"),
-        ("score", lambda values: values.astype(str), "declares float64 and a partition has str"),
-        ("outcome", lambda values: values > 1, "declares int64 and a partition has bool"),
-        ("position", lambda values: values > 1, "declares int64 and a partition has bool"),
-        ("new", lambda values: values > 1, "declares float64 and a partition has bool"),
+        (
+            "query",
+            lambda values: values + 0.5,
+            "int64 in the frame's declaration and float64 in a partition",
+        ),
+        (
+            "query",
+            lambda values: values.astype(str),
+            "int64 in the frame's declaration and str in a partition",
+        ),
+        (
+            "name",
+            lambda values: np.arange(len(values)),
+            "got str.* in the frame's declaration and int64 in a partition",
+        ),
+        (
+            "score",
+            lambda values: values.astype(str),
+            "got float64 in the frame's declaration and str in a partition",
+        ),
+        (
+            "outcome",
+            lambda values: values > 1,
+            "got int64 in the frame's declaration and bool in a partition",
+        ),
+        (
+            "position",
+            lambda values: values > 1,
+            "got int64 in the frame's declaration and bool in a partition",
+        ),
+        (
+            "new",
+            lambda values: values > 1,
+            "got float64 in the frame's declaration and bool in a partition",
+        ),
     ],
     ids=["fraction", "text", "number", "score", "outcome", "position", "rule"],
 )
@@ -171,7 +199,7 @@ def test_types_that_do_not_fit_are_named(column, change, types, tmp_path):
     one, other = halves(1)
     frame = opened(tmp_path, one, other.assign(**{column: change(other[column])}))
     how = {**HOW, "query": ["query", "name"], "position": "position"}
-    said = f"The column '{column}' must have one type in all partitions, .*{types}.*: cast"
+    said = f"Column '{column}' must have one type in all partitions; .*{types}.*\\. Cast"
     with dask.config.set(scheduler="sync"), pytest.raises(mpc.MpcError, match=said):
         mpc.audit(frame, scoring_rules=["baseline", mpc.Column("new")], **how)
 
@@ -210,7 +238,7 @@ def test_labels_keep_their_values_or_are_refused(declared, found, expected):
     spec = Spec(column_names(query="q", score="s", outcome="o", group="g"), drop=False)
     frame, meta = pd.DataFrame({"q": found}), pd.DataFrame({"q": declared})
     if expected is None:
-        with pytest.raises(mpc.MpcError, match="The column 'q' must have one type"):
+        with pytest.raises(mpc.MpcError, match="Column 'q' must have one type"):
             settle(frame, meta, spec)
         return
     made = settle(frame, meta, spec)["q"]
@@ -233,7 +261,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_ours(harm, scheduler, tmp_pat
     path.unlink() if harm == "vanished" else path.write_bytes(b"PAR1 and no more")
     with (
         dask.config.set(scheduler=scheduler),
-        pytest.raises(mpc.MpcError, match=r"one could not be read \(\w+: ") as caught,
+        pytest.raises(mpc.MpcError, match=r"got one that is not \(\w+: ") as caught,
     ):
         mpc.audit(frame, **HOW)
     assert caught.value.__cause__ is not None
@@ -242,11 +270,11 @@ def test_a_file_that_cannot_be_read_is_an_error_of_ours(harm, scheduler, tmp_pat
 def test_a_file_that_cannot_be_read_by_a_worker_is_an_error_of_ours(dask_client, tmp_path):
     frame = opened(tmp_path, *halves(1))
     (tmp_path / "1.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(mpc.MpcError, match="one could not be read"):
+    with pytest.raises(mpc.MpcError, match="must be readable; got one that is not"):
         mpc.audit(frame, **HOW)
 
 
-def test_an_error_in_the_code_that_makes_partitions_is_told():
+def test_an_error_in_the_code_that_makes_partitions_is_reported():
     import dask.dataframe as dd
 
     def fail(rows):

@@ -70,11 +70,11 @@ def test_bad_rows_get_the_sentence_that_memory_gives(frame, how, tmp_path):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"unit": "outcome"}, "A query must lie in one unit, but query"),
+        ({"unit": "outcome"}, "A query must have one unit; got units"),
         ({"segment": "label"}, "The segment column 'label' must be complete"),
-        ({"item": "user"}, "An item may stand only once in a query, but item"),
+        ({"item": "user"}, "An item must occur only once in a query; got item"),
         ({"position": "user"}, "whole numbers from 1 up"),
-        ({"position": "five"}, "Positions must differ within a query, but position 5 occurs twice"),
+        ({"position": "five"}, "Positions must differ within a query; got position 5 twice"),
     ],
 )
 def test_bad_lists_are_refused(how, said, tmp_path):
@@ -90,7 +90,7 @@ def test_a_function_as_rule_says_to_write_a_column(tmp_path):
 
 
 def test_bootstrap_needs_rows_in_memory(tmp_path):
-    assert "leave bootstrap out" in in_files(random_log(1), tmp_path, bootstrap=10)
+    assert "Leave bootstrap out" in in_files(random_log(1), tmp_path, bootstrap=10)
 
 
 @pytest.mark.parametrize("memory", [None, "1GB"])
@@ -122,7 +122,7 @@ def test_a_walked_log_that_changed_answers_no_question(tmp_path):
     random_log(1).to_parquet(path)
     audit = walked_audit(path)
     random_log(1).iloc[::-1].to_parquet(path)
-    with pytest.raises(mpc.MpcError, match="have changed since"):
+    with pytest.raises(mpc.MpcError, match="must not change during an audit"):
         audit.pairs("g0")
 
 
@@ -132,7 +132,7 @@ def test_a_question_for_rows_that_do_not_fit_says_so(tmp_path, monkeypatch):
     audit = walked_audit(path)
     monkeypatch.setattr(running, "_physical_memory", lambda: 0)
     monkeypatch.setattr(running, "_LEAST", 1000)
-    with pytest.raises(mpc.MpcError, match="must fit into memory for this question"):
+    with pytest.raises(mpc.MpcError, match="must fit into memory for this method"):
         audit.pairs("g0")
 
 
@@ -193,9 +193,9 @@ def test_a_full_disk_gives_an_error_and_leaves_nothing(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Spool, "_write", full)
-        assert "give spill= with more room" in in_files(random_log(1), tmp_path)
+        assert "Give spill=, a folder with more room" in in_files(random_log(1), tmp_path)
     monkeypatch.setattr("pyarrow.ipc.new_file", full)
-    assert "give spill= with more room" in in_files(random_log(1), tmp_path)
+    assert "Give spill=, a folder with more room" in in_files(random_log(1), tmp_path)
 
 
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
@@ -212,7 +212,7 @@ def test_files_that_changed_are_not_read_for_the_curve(tmp_path):
     random_log(1).to_parquet(path)
     audit = walked_audit(path)
     random_log(2).to_parquet(path)
-    with pytest.raises(mpc.MpcError, match="have changed since"):
+    with pytest.raises(mpc.MpcError, match="must not change during an audit"):
         _ = audit.curve
 
 
@@ -241,7 +241,10 @@ def test_an_install_without_duckdb_names_the_extra(tmp_path, monkeypatch):
 def test_a_link_to_nothing_is_not_left_out_in_silence(tmp_path):
     random_log(20).to_parquet(tmp_path / "0.parquet")
     (tmp_path / "1.parquet").symlink_to(tmp_path / "gone.parquet")
-    with pytest.raises(mpc.MpcError, match=r"1\.parquet' is a link to a file that does not exist"):
+    with pytest.raises(
+        mpc.MpcError,
+        match=r"1\.parquet' must lead to a file; got a link to one that does not exist",
+    ):
         mpc.audit(str(tmp_path / "*.parquet"), **COLUMNS, group=BOOLEANS)
 
 
@@ -261,7 +264,7 @@ def long_csv():
         ('"1,2\n', "the quote that opens in the row of line 60,002 is never closed"),
     ],
 )
-def test_a_broken_line_of_a_csv_is_told_with_its_file(memory, line, said, tmp_path, long_csv):
+def test_an_error_in_a_csv_line_names_the_file(memory, line, said, tmp_path, long_csv):
     random_log(20).to_csv(tmp_path / "0.csv", index=False)
     (tmp_path / "2.csv").write_text(long_csv + line, "utf-8")
     with pytest.raises(mpc.MpcError, match=rf"2\.csv' cannot be read: {said}"):

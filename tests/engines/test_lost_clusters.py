@@ -149,7 +149,7 @@ def test_a_dask_cluster_that_is_gone_is_one_sentence(tmp_path, lost, why):
         (ConnectionResetError(104, "reset"), "(ConnectionResetError: [Errno 104] reset)"),
     ],
 )
-def test_what_dask_raises_is_told_in_short(error, why):
+def test_errors_from_dask_are_shortened(error, why):
     with pytest.raises(mpc.MpcError) as caught, reaching_dask():
         raise error
     assert why in str(caught.value)

@@ -20,7 +20,7 @@ def test_an_unreadable_file_is_named(spark, tmp_path):
         frame[number::2].to_parquet(tmp_path / f"{number}.parquet")
     rows = spark.read.parquet(str(tmp_path))
     (tmp_path / "1.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(mpc.MpcError, match=r"one could not be read \(.*1\.parquet") as caught:
+    with pytest.raises(mpc.MpcError, match=r"got one that is not \(.*1\.parquet") as caught:
         mpc.audit(rows, **COLUMNS, group=BOOLEANS, progress=False)
     assert caught.value.__cause__ is not None
 

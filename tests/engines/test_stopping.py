@@ -15,7 +15,7 @@ import pytest
 import mpc_lab as mpc
 from mpc_lab.engines.duckdb.chunks import spill_folder
 from mpc_lab.engines.memory import MemoryWalk
-from mpc_lab.pairing.kernels import FEW_ROWS, finished, interruptible, kernel, stop_flag, stopped_by
+from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, kernel, stop_flag, stopped_by
 from mpc_lab.pairing.log import sort_rows
 
 STEPS = 10_000_000  # some ten seconds
@@ -141,7 +141,7 @@ def test_flags_are_those_of_the_innermost_block():
     assert stop_flag()[0] == 0
 
 
-def test_a_long_list_gives_up_once_it_is_told(monkeypatch):
+def test_a_long_list_stops_once_it_is_asked_to(monkeypatch):
     n = 20_000
     rng = np.random.default_rng(0)
     frame = {"q": np.zeros(n), "s": rng.random(n), "y": rng.random(n), "g": rng.random(n) < 0.5}
@@ -202,7 +202,7 @@ def press_often(times=3):
 def test_what_tidies_up_is_done_however_often_ctrl_c_is_pressed():
     done = []
     with pytest.raises(KeyboardInterrupt):
-        finished(lambda: (press_often(), done.append(True)))
+        finish(lambda: (press_often(), done.append(True)))
     assert done == [True]
 
 

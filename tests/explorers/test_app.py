@@ -26,10 +26,15 @@ def ranking():
     return mpc.datasets.synthetic(queries=300)
 
 
+@pytest.fixture(scope="module")
+def text(ranking):
+    return ranking.to_frame().to_csv(index=False)
+
+
 @pytest.fixture
-def log(ranking, tmp_path):
+def log(text, tmp_path):
     path = tmp_path / NASTY
-    ranking.to_frame().to_csv(path, index=False)
+    path.write_text(text, "utf-8")
     return path
 
 
@@ -143,7 +148,7 @@ def test_the_line_names_a_folder_and_how_its_text_is_read(log, monkeypatch):
     ("words", "says"),
     [
         (["none.csv"], "There is no file 'none.csv'"),
-        (["none.nc"], "There is no file 'none.nc' to explore"),
+        (["none.nc"], "There is no file 'none.nc'"),
         (["log.csv", "--sep", ";;"], "The separator must be one character"),
     ],
 )
@@ -159,7 +164,7 @@ def test_a_line_that_cannot_be_served_is_one_sentence(log, capsys, monkeypatch, 
 @pytest.mark.parametrize(
     ("name", "columns", "says"),
     [
-        ("audit.nc", COLUMNS, "is a saved audit, which has no columns to name"),
+        ("audit.nc", COLUMNS, "columns must go with a log; got the saved audit"),
         ("none.nc", {}, "none.nc"),
         ("log.csv", {"score": "scroe"}, "'scroe'.*Did you mean 'score'"),
         ("log.csv", {**COLUMNS, "score": "scroe"}, "'scroe'.*Did you mean 'score'"),
@@ -185,11 +190,11 @@ def test_a_port_that_is_taken_is_refused(log, started):
         taken = other.getsockname()[1]
         with pytest.raises(mpc.MpcError, match=f"Port {taken} cannot be used"):
             serve(log, columns=COLUMNS, port=taken, open_browser=False)
-    with pytest.raises(mpc.MpcError, match="from 0 to 65535, not 70000"):
+    with pytest.raises(mpc.MpcError, match="from 0 to 65535; got 70000"):
         serve(log, columns=COLUMNS, port=70_000, open_browser=False)
 
 
 def test_voila_is_asked_for_where_it_is_absent(log, monkeypatch):
     monkeypatch.setattr(explorer_app.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(mpc.MpcError, match="needs Voila, which is not installed"):
+    with pytest.raises(mpc.MpcError, match="Voila must be installed"):
         serve(log, columns=COLUMNS, open_browser=False)

@@ -64,13 +64,13 @@ def test_the_selection_holds_every_boost_that_was_tried(audit):
 def test_a_move_sends_the_mark_alone(audit):
     explorer = shown(audit, group="1")
     chart = explorer.controls["chart"]
-    spec, data = chart._spec, dict(chart._data)
+    spec, data = chart.spec, dict(chart.data)
     explorer.controls["alpha"].value = 0.02
     assert explorer.alpha == 0.02
-    assert chart._spec == spec
-    changed = [name for name in chart._data if chart._data[name] != data[name]]
+    assert chart.spec == spec
+    changed = [name for name in chart.data if chart.data[name] != data[name]]
     assert changed == ["now"]
-    assert json.loads(chart._data["now"])[0]["alpha"] == 0.02
+    assert json.loads(chart.data["now"])[0]["alpha"] == 0.02
 
 
 def test_a_group_is_prepared_once_for_all_its_boosts(audit, monkeypatch):
@@ -92,7 +92,7 @@ def test_the_buttons_go_to_the_crossing_and_back(audit):
     explorer = shown(audit, group="1")
     assert explorer.controls["no_boost"].disabled
     explorer.controls["to_star"].click()
-    assert explorer.alpha == explorer._boosted().fair.alpha != 0
+    assert explorer.alpha == audit.fair_boost("1", explorer.epsilon).alpha != 0
     assert explorer.controls["to_star"].disabled
     explorer.controls["no_boost"].click()
     assert explorer.alpha == 0
@@ -127,8 +127,8 @@ def test_a_log_of_one_query_or_unit_says_what_it_lacks(one):
     frame["unit"] = np.zeros(len(frame["score"]), dtype=int)
     explorer = shown(mpc.audit(frame, **COLUMNS, unit="unit", threshold=0.2, progress=False))
     assert explorer.error == (
-        f"This log has one {one}, and the Boost tab needs at least two: it chooses a boost on half "
-        "of them and tries it on the rest."
+        "The Boost tab must have at least two queries or units, some to choose a boost on and the "
+        f"rest to try it on; got one {one}."
     )
 
 
@@ -146,12 +146,22 @@ def test_every_group_of_strange_name_can_be_boosted():
     assert all(BoostExplorer(audit, group=group).selection.sizes for group in audit.groups)
 
 
-def test_fewer_than_all_prepared_groups_are_kept():
+def test_the_last_eight_thresholds_are_kept_prepared_and_no_more(monkeypatch):
+    made = []
+
+    def make(audit, group, epsilon, ready):
+        made.append(epsilon)
+        return BoostedGroup(audit, group, epsilon, ready)
+
+    monkeypatch.setattr("mpc_lab.explorers.boost.BoostedGroup", make)
     explorer = BoostExplorer(small_audit(), group="a")
-    for epsilon in np.linspace(0.01, 0.1, 12):
-        explorer.epsilon = float(epsilon)
+    tried = np.linspace(0.01, 0.1, 12).tolist()
+    for epsilon in tried + tried[4:]:
+        explorer.epsilon = epsilon
         assert explorer.selection.attrs["epsilon"] == epsilon
-    assert len(explorer._prepared) == 8
+    assert made[-12:] == tried  # the last eight were not made again
+    explorer.epsilon = tried[0]
+    assert explorer.selection.attrs["epsilon"] == made[-1] == tried[0]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_without_segments_the_box_is_disabled_and_says_why():
     explorer = CalibrationExplorer(small_audit())
     _ = explorer.widget
     assert explorer.controls["by_segment"].disabled
-    with pytest.raises(traitlets.TraitError, match="needs segments of queries"):
+    with pytest.raises(traitlets.TraitError, match="must have segments of queries"):
         explorer.by_segment = True
     assert explorer.by_segment is False
 

@@ -96,7 +96,7 @@ def test_the_density_is_the_same_for_all_thresholds(explorer):
     assert explorer.selection is found
 
 
-def test_progress_is_told_for_every_placebo(explorer):
+def test_progress_is_reported_for_every_placebo(explorer):
     told = []
     explorer.check = "placebo"
     explorer.run(lambda done, total: told.append((done, total)))

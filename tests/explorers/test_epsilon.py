@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -25,10 +26,10 @@ def shown(audit, **start):
 
 def test_a_move_of_the_threshold_sets_a_mark_and_leaves_the_drawing(audit):
     explorer = shown(audit, group="1")
-    before = explorer.controls["chart"]._spec, explorer.controls["chart"]._data
+    before = explorer.controls["chart"].spec, explorer.controls["chart"].data
     explorer.epsilon = explorer.state.epsilons[3]
-    assert (explorer.controls["chart"]._spec, explorer.controls["chart"]._data) == before
-    assert explorer.controls["chart"]._params["at"] == explorer.state.epsilons[3]
+    assert (explorer.controls["chart"].spec, explorer.controls["chart"].data) == before
+    assert explorer.controls["chart"].params["at"] == explorer.state.epsilons[3]
     assert f"At ε = {explorer.epsilon:.3g}" in explorer.controls["sentence"].text
 
 
@@ -36,10 +37,10 @@ def test_the_numbers_are_those_of_the_curve_at_the_threshold(audit):
     explorer = shown(audit, group="1")
     at = explorer.epsilon = float(audit.curve["epsilon"].values[-1])
     point = audit.curve.sel(group="1", epsilon=at, scoring_rule="baseline", pairing_mode="matched")
-    numbers = dict(explorer._numbers(explorer.selection))
+    numbers = dict(re.findall(r'label">(.*?)<.*?value">(.*?)<', explorer.controls["numbers"].value))
     assert numbers["Pairs"] == f"{int(point['n_pairs']):,}"
     found = mde(point["std_error"].values, point["dof"].values, sides=2)
-    assert numbers["Detectable gap (80 % power)"] == f"±{float(found):.4f}"
+    assert numbers["Detectable gap (80\N{NO-BREAK SPACE}% power)"] == f"±{float(found):.4f}"
     assert explorer.selection.identical(point)
 
 
@@ -66,15 +67,13 @@ def test_a_brush_on_the_chart_selects_the_curve_inside_it(audit):
 def test_a_range_set_by_code_is_shaded_and_one_dragged_on_the_page_is_not_shaded_twice(audit):
     explorer = shown(audit, group="1", brush=(0.01, 0.1))
     assert (
-        explorer.controls["chart"]._params["low"],
-        explorer.controls["chart"]._params["high"],
+        explorer.controls["chart"].params["low"],
+        explorer.controls["chart"].params["high"],
     ) == (0.01, 0.1)
     explorer.controls["chart"].picked = {"brush": {"epsilon": [0.02, 0.2]}}
     assert explorer.brush == (0.02, 0.2)
     assert (
-        explorer.controls["chart"]._params["low"]
-        == explorer.controls["chart"]._params["high"]
-        == -1
+        explorer.controls["chart"].params["low"] == explorer.controls["chart"].params["high"] == -1
     )
 
 

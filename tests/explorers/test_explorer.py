@@ -124,7 +124,7 @@ def test_an_error_is_shown_with_its_traceback_and_cleared_by_the_next_success(au
     )
 
 
-def test_the_sentence_of_our_own_errors_stands_alone(audit):
+def test_our_own_errors_show_no_traceback(audit):
     tab = Tab(audit, fail=MpcError("Give more rows."))
     _ = tab.widget
     assert "Give more rows." in tab.controls["error"].value

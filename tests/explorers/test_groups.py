@@ -1,11 +1,15 @@
-"""The forest that chooses a group."""
+"""The overview that chooses a group, its chips, and the look at another ε."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
+import traitlets
 
 from helpers.explorer_audits import example_audit, hostile_audit
 from helpers.hostile import HOSTILE
+from mpc_lab.charts.overview import by_gap
 from mpc_lab.explorers import GroupsExplorer
 from mpc_lab.results.summary import slices
 
@@ -15,10 +19,10 @@ audit = pytest.fixture(scope="module")(example_audit)
 def test_a_click_on_a_row_chooses_its_group(audit):
     explorer = GroupsExplorer(audit, group="1")
     _ = explorer.widget
-    order = [cell.group for cell in slices(audit)[0].cells]
+    order = [cell.group for cell in by_gap(slices(audit)[0].cells)]
     explorer.controls["chart"].picked = {"pick": {"place": [order.index("2")]}}
     assert explorer.group == explorer.state.group == "2"
-    assert explorer.controls["chart"]._params["chosen"] == order.index("2")
+    assert explorer.controls["chart"].params["chosen"] == order.index("2")
 
 
 def test_a_click_beside_the_rows_chooses_nothing(audit):
@@ -32,10 +36,54 @@ def test_a_click_beside_the_rows_chooses_nothing(audit):
 def test_another_group_moves_the_mark_and_keeps_the_drawing(audit):
     explorer = GroupsExplorer(audit, group="1")
     _ = explorer.widget
-    before = explorer.controls["chart"]._spec, explorer.controls["chart"]._data
+    before = explorer.controls["chart"].spec, explorer.controls["chart"].data
     explorer.group = "2"
-    assert (explorer.controls["chart"]._spec, explorer.controls["chart"]._data) == before
+    assert (explorer.controls["chart"].spec, explorer.controls["chart"].data) == before
     assert "Group '2'" in explorer.controls["sentence"].text
+
+
+def test_another_threshold_is_a_parameter_of_the_same_drawing_and_a_look(audit):
+    explorer = GroupsExplorer(audit, group="1")
+    _ = explorer.widget
+    chart = explorer.controls["chart"]
+    before = chart.spec, chart.data
+    assert chart.params["at"] == -1  # at home the verdicts alone are drawn
+    explorer.epsilon = at = float(audit.grid[2])
+    assert (chart.spec, chart.data) == before
+    assert chart.params["at"] == at
+    assert "This is a look" in explorer.controls["sentence"].text
+    explorer.epsilon = explorer.state.own_epsilon
+    assert chart.params["at"] == -1
+
+
+def test_a_chip_keeps_to_the_groups_with_its_verdict_and_a_second_press_shows_all(audit):
+    explorer = GroupsExplorer(audit)
+    _ = explorer.widget
+    chips, chart = explorer.controls["chips"], explorer.controls["chart"]
+    verdict = slices(audit)[0].cells[0].verdict
+    counted = len(slices(audit)[0].having(verdict))
+    assert f"{counted} {verdict}</button>" in chips.value
+    chips.pressed = [verdict, 1]
+    assert explorer.verdicts == (verdict,)
+    assert f'data-press="{verdict}" aria-pressed="true"' in chips.value
+    rows = next(json.loads(rows) for rows in chart.data.values() if '"ends"' in rows)
+    assert {row["verdict"] for row in rows} == {verdict}
+    chips.pressed = [verdict, 2]
+    assert explorer.verdicts == ()
+
+
+def test_an_unknown_verdict_names_the_near_match(audit):
+    with pytest.raises(traitlets.TraitError, match="Did you mean 'undervalued'"):
+        GroupsExplorer(audit, verdicts=("undervalue",))
+
+
+def test_a_narrow_column_has_a_drawing_of_its_own_from_the_same_data(audit):
+    explorer = GroupsExplorer(audit)
+    _ = explorer.widget
+    chart = explorer.controls["chart"]
+    assert "vconcat" in chart.narrow
+    assert "hconcat" in chart.spec
+    assert all(f'"{name}"' in chart.narrow for name in chart.data)
 
 
 def test_the_rule_chooses_which_forest_is_drawn(audit):

@@ -68,7 +68,7 @@ def test_show_sends_one_message_with_drawing_and_data(audit, monkeypatch):
     chart = LiveChart()
     sent = messages(monkeypatch)
     chart.show(charts.epsilon_curve(audit, "1"))
-    assert sent == [{"_spec", "_data", "title", "subtitle"}]
+    assert sent == [{"spec", "data", "title", "subtitle", "colours"}]
 
 
 def test_showing_the_same_chart_again_sends_nothing(audit, monkeypatch):
@@ -92,16 +92,16 @@ def test_another_drawing_forgets_what_was_picked(audit):
 def test_rows_that_were_put_stay_for_as_long_as_the_chart_names_them(audit):
     chart = LiveChart()
     chart.put(now=pd.DataFrame({"alpha": [0.5], "gap": [float("nan")]}))
-    assert json.loads(chart._data["now"]) == [{"alpha": 0.5, "gap": None}]
+    assert json.loads(chart.data["now"]) == [{"alpha": 0.5, "gap": None}]
     chart.show(charts.forest(audit))
-    assert "now" not in chart._data
+    assert "now" not in chart.data
 
 
 def test_parameters_are_kept_by_name():
     chart = LiveChart()
     chart.set(at=0.1)
     chart.set(chosen=2)
-    assert chart._params == {"at": 0.1, "chosen": 2}
+    assert chart.params == {"at": 0.1, "chosen": 2}
 
 
 def test_the_library_is_one_for_all_charts():

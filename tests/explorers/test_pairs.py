@@ -13,6 +13,7 @@ import mpc_lab as mpc
 from helpers.explorer_audits import bare_audit, example_audit, hostile_audit, without_rows
 from helpers.hostile import COLUMNS, HOSTILE, log
 from mpc_lab.explorers import pairs as tab
+from mpc_lab.explorers.duel import digits_apart
 from mpc_lab.explorers.pairs import (
     GROUP_ITEM,
     OTHER_ITEM,
@@ -148,7 +149,7 @@ def test_another_cell_forgets_the_chosen_pair(explorer):
 
 
 def test_a_pair_that_is_not_shown_cannot_be_chosen(explorer):
-    with pytest.raises(traitlets.TraitError, match=r"a row of the [\d,]+ shown, or -1"):
+    with pytest.raises(traitlets.TraitError, match=r"one of the [\d,]+ rows shown, or -1"):
         explorer.pair = 10**6
 
 
@@ -161,6 +162,54 @@ def test_a_row_of_the_table_chooses_its_pair_and_the_buttons_step(explorer):
     explorer.controls["previous"].click()
     assert explorer.pair == 4
     assert explorer.error == ""
+
+
+def test_a_pair_is_a_duel_that_the_arrow_keys_walk_through(explorer):
+    _ = explorer.widget
+    duel = explorer.controls["duel"]
+    first = explorer.shown.iloc[0]
+    assert f"<bdi>{first['item']}</bdi>" in duel.value
+    assert explorer.pair == -1  # shown, but not chosen
+    duel.pressed = ["next", 1]
+    assert explorer.pair == 1
+    assert f"<bdi>{explorer.selection['other_item'].iloc[0]}</bdi>" in duel.value
+    duel.pressed = ["previous", 2]
+    assert explorer.pair == 0
+
+
+def test_the_strip_has_the_mean_that_is_the_gap(explorer):
+    _ = explorer.widget
+    cell = (explorer.group, explorer.scoring_rule, explorer.pairing_mode)
+    pairs = example_audit().pairs(*cell, epsilon=explorer.epsilon)
+    assert explorer.book.differences.mean() == pytest.approx(pairs["difference"].mean())
+    said = explorer.controls["strip"].value
+    higher = int((pairs["difference"] > 0).sum())
+    assert f"higher for the item of the group in {higher:,}" in said
+
+
+def test_the_items_of_a_duel_are_called_by_the_column_that_says_so():
+    frame = log(["a", "b"], queries=30)
+    frame["title"] = np.array([f"Title {k}" for k in range(len(frame["query"]))])
+    audit = mpc.audit(frame, **COLUMNS, threshold=0.5, progress=False)
+    explorer = PairsExplorer(audit, label="title")
+    _ = explorer.widget
+    assert explorer.controls["duel"].value.count("<bdi>Title ") == 2
+    with pytest.raises(mpc.MpcError, match="tite"):
+        PairsExplorer(audit, label="tite")
+
+
+def test_a_range_that_was_picked_on_the_curve_is_kept_to():
+    explorer = PairsExplorer(example_audit(), group="1", epsilon=0.05)
+    explorer.state.brush = (0.01, 0.02)
+    assert explorer.shown["distance"].between(0.01, 0.02).all()
+    explorer.state.brush = ()
+    assert explorer.distance_low == 0
+
+
+def test_scores_show_the_digit_in_which_they_differ():
+    assert digits_apart(0.12341, 0.12342) == 5
+    assert digits_apart(3.0, 4.0) == 1
+    assert digits_apart(0.5, 0.5) == 4
 
 
 def test_a_chosen_pair_survives_another_drawing(explorer):
@@ -243,4 +292,22 @@ def test_hostile_groups_can_be_looked_at():
     explorer = PairsExplorer(hostile_audit(), group=HOSTILE[0])
     _ = explorer.widget
     explorer.pair = 0
+    assert explorer.error == ""
+
+
+def test_the_heaviest_query_and_item_are_named_once_a_cell(explorer, monkeypatch):
+    _ = explorer.widget
+    said = explorer.controls["heaviest"].text.splitlines()
+    audit = example_audit()
+    for line, by in zip(said, ("query", "item"), strict=True):
+        first = audit.drivers("1", by, limit=1)
+        assert f"changes most without {by} {first['driver'].item()}" in line.replace("'", "")
+    monkeypatch.setattr(tab, "heaviest", None)
+    explorer.distance_high = 0.01
+    assert (explorer.error, explorer.controls["heaviest"].text.splitlines()) == ("", said)
+
+
+def test_a_cell_without_pairs_has_no_heaviest_query():
+    explorer = PairsExplorer(bare_audit(), group="rare")
+    _ = explorer.widget
     assert explorer.error == ""

@@ -23,7 +23,7 @@ def shown(audit, **start):
     return explorer
 
 
-def test_explore_opens_the_panel_where_it_is_told(audit):
+def test_explore_opens_the_panel_at_the_given_group_and_tab(audit):
     explorer = audit.explore(group="2", tab="Epsilon")
     assert isinstance(explorer, AuditExplorer)
     assert {tab.group for tab in explorer.tabs.values()} == {"2"}
@@ -47,7 +47,8 @@ def test_every_tab_draws_without_an_error(audit, kind):
     [EVERYWHERE[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in EVERYWHERE[1:])],
 )
 def test_every_tab_draws_groups_of_strange_names(kind):
-    explorer = shown(hostile_audit(), tab=kind.title, group=HOSTILE[0])
+    hostile = hostile_audit(("baseline", "boosted"))  # there is a tab for two rules
+    explorer = shown(hostile, tab=kind.title, group=HOSTILE[0])
     explorer.group = HOSTILE[1]
     assert explorer.tabs[kind.title].error == ""
 
@@ -82,21 +83,68 @@ def test_only_the_tab_that_is_shown_is_made_and_drawn(audit):
     assert [tab.drawn for tab in explorer.tabs.values()][1:] == [0] * (len(EVERYWHERE) - 1)
 
 
-def test_the_first_tab_and_its_controls_wait_for_no_curve():
+def test_the_first_tab_draws_the_gaps_before_it_asks_for_any_curve():
     audit = mpc.audit(mpc.datasets.synthetic(queries=300), threshold=0.05, progress=False)
-    audit._curve_part = None  # a curve would be the whole one
-    explorer = shown(audit)
-    assert explorer.error == ""
+    make, shown_first = audit._curve_part, []
+    explorer = AuditExplorer(audit)
+    groups = explorer.tabs["Groups"]
+
+    def listened(*cell):
+        shown_first.append(groups.controls["chart"].title)
+        return make(*cell)
+
+    audit._curve_part = listened
+    _ = explorer.widget
+    assert groups.error == ""
+    assert shown_first
+    assert all(shown_first)
     assert set(audit.grid.tolist()) <= set(explorer.state.epsilons)
-    assert "curve" not in vars(audit)
+
+
+def test_the_rail_speaks_its_value_and_the_pairs_of_each_step(audit):
+    explorer = shown(audit, group="1")
+    rail = explorer.controls["epsilon"]
+    assert rail.steps == sorted(explorer.state.epsilons)
+    assert rail.home == explorer.state.own_epsilon
+    pairs = explorer.state.curve_cell["n_pairs"].values.tolist()
+    spoken = dict(zip(rail.steps, rail.texts, strict=True))
+    at = float(audit.grid[-1])
+    assert spoken[at].startswith(f"ε {at:.3g}, {pairs[-1]:,} pair")
+    assert spoken[rail.home].endswith("headline")
+
+
+def test_charts_and_the_rail_of_one_panel_have_one_link_and_those_of_another_another(audit):
+    one, other = shown(audit), shown(audit)
+    rail = one.controls["epsilon"]
+    assert rail.link == one.tabs["Groups"].controls["chart"].link != ""
+    assert rail.link != other.controls["epsilon"].link
+
+
+@pytest.mark.parametrize("kind", EVERYWHERE)
+def test_what_is_copied_as_python_runs_and_makes_something(audit, kind):
+    explorer = shown(audit, tab=kind.title, group="1")
+    code = explorer.state.shown
+    assert eval(code, {"mpc": mpc, "audit": audit}) is not None
+    crumbs, take = explorer.widget.children[4].children
+    assert take.code == f"import mpc_lab as mpc\n\n{code}"
+    assert "1 › matched pairs › ε" in crumbs.text
+
+
+def test_what_is_selected_is_said_and_a_look_beside_the_headline_too(audit):
+    explorer = shown(audit, group="1")
+    crumbs, _ = explorer.widget.children[4].children
+    assert crumbs.text.endswith("(headline)")
+    explorer.epsilon = explorer.state.epsilons[0]
+    assert crumbs.text.endswith("a look beside the headline")
 
 
 def test_a_click_on_a_tab_shows_it_and_hides_the_other(audit):
     explorer = shown(audit)
-    explorer.controls["tabs"].selected_index = 1
+    place = list(explorer.tabs).index("Epsilon")
+    explorer.controls["tabs"].selected_index = place
     assert explorer.tab == "Epsilon"
     assert [name for name, tab in explorer.tabs.items() if tab.visible] == ["Epsilon"]
-    assert explorer.controls["tabs"].children[1].children == (explorer.tabs["Epsilon"].widget,)
+    assert explorer.controls["tabs"].children[place].children == (explorer.tabs["Epsilon"].widget,)
 
 
 def test_a_tab_that_is_set_by_code_is_turned_to(audit):
@@ -132,10 +180,11 @@ def test_controls_that_a_tab_does_not_use_are_off_and_say_why(audit):
     assert note.text == ""
 
 
-def test_a_control_with_one_choice_is_off_and_says_why():
+def test_a_control_with_one_choice_is_not_shown():
     shared = SharedControls(AuditState(small_audit()))
-    assert shared.boxes["pairing_mode"].disabled
-    assert "the audit has one kind of pairs" in shared.note.text
+    assert shared.boxes["pairing_mode"].layout.display == "none"
+    assert shared.boxes["group"].layout.display == ""
+    assert shared.note.text == ""
 
 
 def test_every_shared_control_has_a_label(audit):
@@ -151,17 +200,17 @@ def test_names_in_the_list_differ_and_lead_to_their_groups():
     assert len(set(shown_names)) == len(groups)
 
 
-def test_the_finding_stands_above_as_text():
+def test_the_finding_is_shown_above_as_text():
     explorer = shown(hostile_audit())
-    finding = explorer.widget.children[1]
-    assert "<script>" not in finding.value
+    for part in explorer.widget.children[1:3]:
+        assert "<script>" not in part.value
 
 
 def test_an_audit_without_rows_shows_what_it_can(audit):
     explorer = shown(without_rows(audit))
     assert explorer.tabs["Groups"].error == ""
     explorer.tab = "Boost"
-    assert "needs the rows" in explorer.tabs["Boost"].error
+    assert "must have the rows" in explorer.tabs["Boost"].error
     explorer.tab = "Epsilon"
     assert explorer.tabs["Epsilon"].error == ""
 

@@ -18,7 +18,7 @@ def audit():
 
 def test_the_tab_is_there_where_positions_are_known(audit):
     panel = audit.explore(tab="Place")
-    assert list(panel.tabs)[:3] == ["Groups", "Epsilon", "Place"]
+    assert list(panel.tabs)[:4] == ["Groups", "Walk me through", "Epsilon", "Place"]
     assert "Place" not in small_audit().explore().tabs
 
 

@@ -29,7 +29,7 @@ def test_the_reading_says_why_they_disagree(explorer):
     assert "'2'" in explorer.controls["chart"].title
 
 
-def test_another_k_measures_anew(explorer):
+def test_another_k_is_measured_again(explorer):
     explorer.k = 3
     assert "skew@3" in explorer.selection["measure"].values.tolist()
     assert explorer.controls["k"].value == 3
@@ -56,7 +56,7 @@ def test_the_button_compares_all_groups(explorer):
     assert not explorer.controls["compare_all"].disabled
 
 
-def test_progress_is_told_for_every_group():
+def test_progress_is_reported_for_every_group():
     told = []
     explorer = RivalsExplorer(small_audit())
     found = explorer.compare_all(told.append)

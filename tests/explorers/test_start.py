@@ -14,7 +14,7 @@ import pytest
 import traitlets
 
 import mpc_lab as mpc
-from mpc_lab.engines.running import progress_told_to
+from mpc_lab.engines.running import report_progress_to
 from mpc_lab.explorers.problems import (
     MOST_SHOWN,
     can_run,
@@ -26,7 +26,7 @@ from mpc_lab.explorers.problems import (
 from mpc_lab.explorers.start_panel import Start, frames_in, start
 from mpc_lab.explorers.start_state import StartState, code_of
 from mpc_lab.files import Roles, find_files, take_upload
-from mpc_lab.vocabulary import ROLES as ALL_ROLES
+from mpc_lab.roles import ROLES as ALL_ROLES
 
 COLUMNS = {"query": "q", "score": "s", "outcome": "y", "group": "g"}
 SCRIPT = "<script>alert(1)</script>"
@@ -82,14 +82,14 @@ def test_positions_must_be_whole_and_differ_inside_a_query():
     ]
 
 
-def test_an_item_stands_once_in_a_query():
+def test_an_item_occurs_once_in_a_query():
     assert found(log(i=["x", "x", "x", SCRIPT]), item="i") == [
         ("item", "stop", (0, 1), ("x (query 1)", "x (query 1)"))
     ]
 
 
 @pytest.mark.parametrize("role", ["unit", "segment"])
-def test_a_query_lies_in_one_unit_and_segment(role):
+def test_a_query_is_in_one_unit_and_segment(role):
     frame = log(u=["x", "y", "z", "z"])
     assert found(frame, **{role: "u"}) == [(role, "stop", (1,), ("y (query 1)",))]
 
@@ -112,7 +112,7 @@ def test_a_query_of_several_columns_is_checked_whole():
         ({"q": [1, 2, 3, 4]}, {}, "Every query has one row only"),
         ({"g": ["a"] * 4}, {}, "Every row is in group 'a'"),
         ({"g": ["", None, "", ""]}, {}, "No row has a label"),
-        ({"g": [1, "1", 2, 2]}, {}, "two labels with one name"),
+        ({"g": [1, "1", 2, 2]}, {}, "labels with different names"),
         ({"g": [1, 2, 1, 2]}, {"group_sep": "|"}, "must hold text to be split"),
         ({"s": [None] * 4}, {}, "Every row has a problem"),
         ({"q": [], "s": [], "y": [], "g": []}, {}, "The table has no rows"),
@@ -259,7 +259,7 @@ def test_a_group_column_brings_its_separator():
 
 def test_a_choice_that_cannot_be_is_refused_and_changes_nothing(frame):
     state = StartState()
-    with pytest.raises(mpc.MpcError, match="Choose the rows first"):
+    with pytest.raises(mpc.MpcError, match="The rows must be chosen"):
         state.choose("score", "score")
     state.use(frame, "log")
     before = dict(state.columns)
@@ -324,7 +324,7 @@ def test_an_upload_is_named_as_it_was_and_a_bad_cell_by_its_line():
         state.choose("score", "z")
 
 
-def test_the_progress_of_an_audit_is_told(frame):
+def test_the_progress_of_an_audit_is_reported(frame):
     state, told = StartState(), []
     state.use(frame, "log")
     state.run(lambda label, done, total: told.append((label, done, total)))
@@ -332,10 +332,10 @@ def test_the_progress_of_an_audit_is_told(frame):
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 
-def test_nobody_is_told_after_the_work_is_over(frame):
+def test_no_progress_is_reported_after_the_work_is_over(frame):
     told = []
     columns = {name: name for name in ("query", "item", "score", "outcome")}
-    with progress_told_to(lambda *step: told.append(step)):
+    with report_progress_to(lambda *step: told.append(step)):
         mpc.audit(frame, **columns, group="type")
     before = len(told)
     mpc.audit(frame, **columns, group="type")
@@ -449,7 +449,7 @@ def test_a_column_whose_name_occurs_twice_is_left_out_with_a_note():
     assert re.search("got 'id' 2 times in .* That column is left out", sheet.notes[0])
 
 
-def test_a_row_with_too_many_fields_is_told_and_moves_no_column():
+def test_a_row_with_too_many_fields_is_reported_and_moves_no_column():
     with pytest.raises(mpc.MpcError, match=r"'log.csv'.*line 2 must have 3 cells.*got 4"):
         uploaded("q,s,y\n1,0.5,1,x\n2,0.25,0,x\n")
 
@@ -492,7 +492,7 @@ def french(frame, tmp_path_factory):
 
 
 @pytest.mark.parametrize("door", ["path", "upload"])
-def test_semicolons_and_latin_1_are_found_and_told(french, door):
+def test_semicolons_and_latin_1_are_found_and_reported(french, door):
     panel = opened()
     _ = read(panel, french) if door == "path" else upload(panel, french.read_bytes())
     assert panel.controls["rows"].text == (
@@ -524,7 +524,7 @@ def test_delimiter_and_encoding_can_be_given(tmp_path, door):
     [
         ("log.csv", ";;", "", "The separator must be one character"),
         ("log.csv", "", "latin-99", "The encoding must be one that Python knows"),
-        ("log.parquet", ";", "", "A separator or encoding must be that of a text file; got none"),
+        ("log.parquet", ";", "", "sep and encoding must go with a text file; got no text files"),
     ],
 )
 def test_a_delimiter_or_encoding_that_cannot_be_is_named_as_its_field(
@@ -697,7 +697,7 @@ def test_threshold_direction_and_the_name_of_the_outcome_go_into_the_audit(frame
     panel = opened(frame)
     assert not {"threshold", "ascending", "outcome_name"} & set(panel.state.keywords())
     panel.controls["threshold"].value = "half"
-    assert "threshold takes a number, quantile:0.01" in panel.controls["error"].value
+    assert "threshold must be a number, quantile:0.01" in panel.controls["error"].value
     panel.controls["threshold"].value = "enough:20:5"
     panel.controls["ascending"].value = True
     panel.controls["outcome_name"].value = "sales"

@@ -9,6 +9,7 @@ from mpc_lab import charts
 
 # Every chart as a function of an audit and a group.
 CHARTS = {
+    "overview": lambda audit, group: charts.overview(audit),
     "forest": lambda audit, group: charts.forest(audit),
     "ladder": lambda audit, group: charts.ladder(audit),
     "mpc_ndcg": lambda audit, group: charts.mpc_ndcg(audit),
@@ -23,7 +24,14 @@ CHARTS = {
     "distance_density": charts.distance_density,
     "rivals": charts.rivals,
     "tie": charts.tie,
+    "partial": lambda audit, group: charts.partial(audit),
     "examination": lambda audit, group: charts.examination(examined()),
+    "difference": lambda audit, group: charts.difference(
+        audit.difference(modes=("matched", "mirrored"))
+    ),
+    "drivers": lambda audit, group: charts.drivers(audit.drivers(group, limit=3)),
+    "trend": lambda audit, group: charts.trend(followed()),
+    "discover": lambda audit, group: charts.discover(discovered()),
 }
 
 
@@ -32,6 +40,20 @@ def examined():
     """Return the examination of a log of clicks: the audits of charts have no positions."""
     audit = mpc.audit(mpc.datasets.clicks(2000), epsilon=[0.01], progress=False)
     return audit.examination(places=5)
+
+
+@functools.cache
+def followed():
+    """Return the gaps of three periods: the audits of charts have one."""
+    weeks = [mpc.datasets.synthetic(queries=300, seed=week) for week in range(3)]
+    return mpc.trend([mpc.audit(week, threshold=0.05, progress=False) for week in weeks])
+
+
+@functools.cache
+def discovered():
+    """Return the slices of the paper's example: the audits of charts have no attributes."""
+    log = mpc.datasets.synthetic(queries=600)
+    return mpc.discover(log, ["type", "query_type"], threshold=0.1, progress=False)
 
 
 def spec(chart):

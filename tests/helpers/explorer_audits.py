@@ -28,9 +28,10 @@ def small_audit():
 
 
 @cache
-def hostile_audit():
+def hostile_audit(scoring_rules=("baseline",)):
     """Return groups whose names a page or an expression could obey."""
-    return mpc.audit(log(), **COLUMNS, threshold=0.2, progress=False)
+    rules = {"scoring_rules": scoring_rules}
+    return mpc.audit(log(), **COLUMNS, **rules, threshold=0.2, progress=False)
 
 
 @cache

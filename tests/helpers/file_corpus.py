@@ -360,10 +360,13 @@ CASES: dict[str, Case] = {
         said="true and false, or 1 and 0; got '2' in line 2",
         how={"group": ["g", "h"]},
     ),
-    "a hole": Case({"a.csv": text(with_cell(3, "s", ""))}, said="has 1 missing value in row 3"),
-    "an empty file": Case({"a.csv": raw(b"")}, said=r"a\.csv' is empty"),
-    "names alone": Case({"a.csv": raw(HEAD)}, said="must have rows, but it is empty"),
-    "not JSON": Case({"a.jsonl": raw('{"q": 1}\nno\n')}, said="Line 2 of .* is not JSON"),
+    "a hole": Case({"a.csv": text(with_cell(3, "s", ""))}, said="got 1 missing value in row 3"),
+    "an empty file": Case(
+        {"a.csv": raw(b"")},
+        said="columns in its first line; got an empty file",
+    ),
+    "names alone": Case({"a.csv": raw(HEAD)}, said="must have rows; got none"),
+    "not JSON": Case({"a.jsonl": raw('{"q": 1}\nno\n')}, said="Line 2 of .* must be JSON"),
     "JSON of two kinds": Case(
         {"a.jsonl": lines(change=lambda row: {**row, "q": row["q"] if row["y"] else 7})},
         said="'q' of .* must hold values of one kind",
@@ -377,5 +380,7 @@ CASES: dict[str, Case] = {
     "an address": Case(
         {}, said="a file of this machine; got 'https:", given=("https://example.org/a.csv",)
     ),
-    "a link to nothing": Case({}, said="a file that does not exist", link={"a.csv": "gone.csv"}),
+    "a link to nothing": Case(
+        {}, said="a link to one that does not exist", link={"a.csv": "gone.csv"}
+    ),
 }

@@ -24,10 +24,25 @@ CHARTS = (
     *("boost", "bracket", "calibration", "epsilon_curve", "forest", "distance_density", "ladder"),
     *("love", "mpc_ndcg", "placebo", "power", "rivals"),
 )
+
+
+def fit_offsets(tolerance=None, ndcg_drop=0.001, min_effective=20, level=0.95, seed=0):
+    """Fit offsets to a small log: parameters are looked at only then."""
+    found = mpc.FairOffsets(tolerance, ndcg_drop, min_effective, level=level, seed=seed)
+    return found.fit(mpc.datasets.synthetic(queries=QUERIES))
+
+
 FUNCTIONS = {
+    "FairOffsets": fit_offsets,
+    "difference": mpc.difference,
+    "discover": mpc.discover,
+    "from_ranx": mpc.from_ranx,
     "load": mpc.load,
     "pool": mpc.pool,
     "preflight": mpc.preflight,
+    "read_letor": mpc.read_letor,
+    "read_run": mpc.read_run,
+    "trend": mpc.trend,
     "Boosted": mpc.Boosted,
     "Column": mpc.Column,
     "Demoted": mpc.Demoted,
@@ -46,8 +61,9 @@ FUNCTIONS = {
     "save_chart": mpc.charts.save,
     **{f"charts.{name}": getattr(mpc.charts, name) for name in CHARTS},
 }
+# By another name than a function: an audit and the front door both have a difference.
 METHODS = {
-    name: method
+    f"audit.{name}": method
     for name, method in inspect.getmembers(mpc.Audit, inspect.isfunction)
     if not name.startswith("_") and name != "explore"
 }
@@ -56,7 +72,7 @@ ASKED = METHODS | FUNCTIONS
 # Always given, because the default takes long, or warns.
 ALWAYS = ("alphas", "draws", "inconclusive", "permutations", "progress")
 # A report takes seconds, all else a few hundredths of one.
-OFTEN = [name for name in sorted(ASKED) for _ in range(1 if name == "report" else 8)]
+OFTEN = [name for name in sorted(ASKED) for _ in range(1 if name == "audit.report" else 8)]
 # What the question is about: without it there is none.
 NEVER_ODD = ("audit", "chart", "found")
 
@@ -91,21 +107,29 @@ GOOD = {
     "alphas": ([0.0, 0.1], 0.1),
     "anytime": (False, True),
     "asymptotic": (False, True),
+    "attributes": ("segment", ["group", "item"], {"half": np.resize([0, 1], 6 * QUERIES)}),
     "background": (None, "white"),
+    "base": (None, "baseline"),
     "bias": (0.0, 0.05),
     "bandwidth": (None, 0.2),
     "bins": (1, 3, 20),
+    "by": ("query", "item"),
     "by_segment": (False, True),
+    "cluster": ("auto", "query"),
+    "contrast": ("difference", "sign"),
     "covariates": ((), "score", ["score", "outcome"]),
     "curve": (False, True),
+    "depth": (1, 2),
     "draws": (19,),
     "effect": (0.1,),
     "epsilon": (None, 0, 0.1, 1e300),
+    "estimand": ("pairs", "root"),
     "eta": (0.0, 0.7),
     "found": (None,),
     "gate_rule": (None, "baseline"),
     "group": ("a", "b"),
     "groups": (None, ["a"], "b"),
+    "honest": (False, True),
     "ids": (False, True),
     "inconclusive": ("pass", "raise"),
     "items": (False, True),
@@ -113,11 +137,15 @@ GOOD = {
     "key": (None, "secret"),
     "level": (None, 0.9),
     "limit": (3, 1),
+    "labels": (None, ["first", "second"]),
     "lifted": (0.0, 0.5),
     "live": (False,),
     "min_effective": (0, 5.5),
     "min_pairs": (0, 10),
+    "modes": (None, ("matched", "mirrored")),
     "name": ("score", 3),
+    "outcome_cap": (None, 0.5),
+    "ndcg_drop": (None, 0.01),
     "p": (0.5,),
     "pairing_mode": ("matched", "mirrored", "adjacent"),
     "pairs": (0, 2),
@@ -127,18 +155,26 @@ GOOD = {
     "planned": (10, 1000),
     "power": (0.8, 0.5),
     "progress": (False,),
-    "queries": (1, 20),
+    "qrels": ({"q": {"a": 1, "b": 0}},),
+    "quantiles": (2, 4),
+    "queries": (1, 20, False),
     "rank": (1, 2),
+    "rule": (None, "boosted"),
+    "run": ({"q": {"a": 0.2, "b": 0.1}},),
     "scale": (1.0,),
+    "scores": ([0.1, 0.2],),
     "scoring_rule": ("baseline", "boosted"),
     "seed": (None, 0, 3),
     "segment": (None, "0"),
     "show_ids": (False, True),
     "swapped": (0.0, 0.5),
+    "threshold": (0.2, mpc.Quantile(0.5)),
     "title": (None, "a week"),
     "tolerance": (None, 0.1),
     "train_fraction": (0.8,),
+    "unjudged": ("drop", "zero"),
     "weights": (None, [3.0, 2.0, 1.0], lambda place: 1 / place),
+    "width": (None, 0.2),
 }
 _CELLS = np.random.default_rng(1).permutation(60)
 GOOD["ratings"] = (
@@ -201,8 +237,12 @@ def good_values(name: str, audits: dict[str, mpc.Audit]) -> tuple:
     """Return good values of an argument, by its name."""
     if name == "audit":
         return tuple(audits.values())
+    if name in ("new", "old"):
+        return audits["monday"], audits["tuesday"]
     if name == "audits":
         return [audits["monday"], audits["tuesday"]], [audits["pooled"]], [audits["full"]] * 2
+    if name == "data":
+        return audits["plain"].ranking, audits["items"].ranking
     if name == "ranking":
         return None, audits["full"].ranking, audits["plain"].ranking
     if name == "chart":
@@ -214,7 +254,7 @@ def arguments(function) -> dict[str, bool]:
     """Return what a function takes, and whether it must be given."""
     found = {}
     for name, one in inspect.signature(function).parameters.items():
-        if name != "self":
+        if name != "self" and one.kind != one.VAR_KEYWORD:
             found[name] = one.default is one.empty
     return found
 

@@ -132,7 +132,7 @@ def frames(draw):
     bad = draw(st.lists(st.sampled_from(roles), min_size=spoilt, max_size=spoilt))
     log = {role: draw(columns(rows) if role in bad else usable(role, rows)) for role in roles}
     for role, step in (("unit", 2), ("segment", 3)):
-        # Each query lies in one of them.
+        # Each query is in one of them.
         if role in roles and role not in bad and "query" not in bad:
             log[role] = [query // step for query in log["query"]]
     named = {role: role for role in roles}
@@ -158,7 +158,7 @@ class Finding(AssertionError):
     """Something came out that should not have."""
 
 
-def guarded(work):
+def guard(work):
     """Run some work: an ``MpcError`` is an answer, anything else but a value is a finding."""
     # Time of the processor: that of the clock depends on what else the machine does.
     start = time.process_time()

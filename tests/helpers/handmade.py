@@ -92,7 +92,12 @@ def build(groups=("1", "2"), rules=("baseline",), modes=("matched",), cells=None
         at = groups.index(group), rules.index(rule), modes.index(mode)
         for name, value in values.items():
             numbers[name][at] = value
-    settings = {"level": 0.95, "adjust": "holm", "cluster": "union", "threshold": "Quantile(0.01)"}
+    settings = {
+        "level": 0.95,
+        "adjust": "holm",
+        "cluster": "union",
+        "threshold": "Quantile(p=0.01)",
+    }
     attrs = {"options": json.dumps({**settings, **options.pop("settings", {})})}
     attrs |= options.pop("attrs", {})
     curve = curve_dataset(

@@ -28,4 +28,5 @@ def small_ranking(seed=0, *, queries=40, size=12, items=30, levels=64, groups=3,
         outcome="outcome",
         group=[f"g{k}" for k in range(groups)],
         position="position" if "position" in columns else None,
+        weight="weight" if "weight" in columns else None,
     )

@@ -126,7 +126,7 @@ class TwoSided:
                  (BELOW, ABOVE)}  # fmt: skip
         in_query = same([log.cluster[i] for i, _ in self.pairs])
         v = {side: z @ in_query @ z for side, z in self.by_side.items()}
-        if min(parts.values()) < 3:
+        if min(parts.values()) < 3 * (1 - 1e-9):  # three clusters alike are 3 up to rounding
             return min(stacked, *parts.values())
         below_line = sum(v[side] ** 2 / (parts[side] - 1) for side in v)
         joined = 1 + sum(v.values()) ** 2 / below_line if below_line else np.inf

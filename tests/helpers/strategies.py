@@ -33,7 +33,7 @@ OUTCOMES = {
 
 
 def _member(rng: np.random.Generator, names: list[str]) -> frozenset[str]:
-    """Draw 0 to 4 groups, of many mostly the last ones: they lie beyond the first mask."""
+    """Draw 0 to 4 groups, of many mostly the last ones: they are beyond the first mask."""
     names = names if rng.random() < 0.3 else names[-10:]
     number = min(len(names), rng.integers(0, 5))
     return frozenset(rng.choice(names, size=number, replace=False).tolist())

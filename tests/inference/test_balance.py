@@ -43,7 +43,7 @@ def test_a_constant_has_no_difference():
 def test_a_covariate_with_holes_is_refused():
     x, member, row_i, row_j, codes = pairs_of_rows()
     x[:2] = np.nan
-    with pytest.raises(MpcError, match="finite in every row, but 2 of 200"):
+    with pytest.raises(MpcError, match="finite in every row; got 2 of 200"):
         standardised_difference(x, member, row_i, row_j, codes)
 
 

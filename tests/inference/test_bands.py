@@ -15,7 +15,7 @@ def curve(points=8):
     return np.linspace(1, 2, points), np.sqrt(np.diag(covariance)), covariance
 
 
-def test_band_lies_between_pointwise_and_bonferroni():
+def test_band_is_between_pointwise_and_bonferroni():
     estimate, std_error, covariance = curve()
     dof = np.full(8, 12.0)
     half = (sup_t_band(estimate, std_error, dof, covariance).high - estimate) / std_error
@@ -85,5 +85,5 @@ def test_band_covers_a_whole_curve_at_its_level():
 
 
 def test_covariance_of_other_points_is_refused():
-    with pytest.raises(MpcError, match=r"must have shape \(2, 2\), got \(3, 3\)"):
+    with pytest.raises(MpcError, match=r"must have shape \(2, 2\); got \(3, 3\)"):
         sup_t_band(np.zeros(2), np.ones(2), np.ones(2), np.eye(3))

@@ -80,5 +80,5 @@ def test_nothing_but_ties_has_the_bandwidth_0():
 
 def test_no_pairs_have_no_bandwidth():
     none = np.empty(0)
-    with pytest.raises(MpcError, match="A bandwidth needs pairs"):
+    with pytest.raises(MpcError, match="A bandwidth must be chosen from at least one pair"):
         choose_bandwidth(none, none, none.astype(np.int64))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from helpers import betting_oracle as oracle
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.betting import betting_sequence, predictable_bets, sequence_from_sums
+from mpc_lab.inference.sequence import betting_sequence, predictable_bets, sequence_from_sums
 from mpc_lab.results.plan import find_bounds
 from repeated_looks import log_capital
 

@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference import bootstrap as module
-from mpc_lab.inference.bootstrap import bootstrap
+from mpc_lab.inference import bands as module
+from mpc_lab.inference.bands import bootstrap
 
 
 def clusters(seed=0, queries=150, cells=3):

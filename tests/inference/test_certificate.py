@@ -127,5 +127,5 @@ def test_item_shocks_widen_the_band():
 
 def test_items_of_one_side_alone_are_refused():
     gap, d, query = falling_pairs(n=100)
-    with pytest.raises(MpcError, match="belong together"):
+    with pytest.raises(MpcError, match="must be given together"):
         certify(gap, d, query, item_i=query)

@@ -35,5 +35,5 @@ def test_without_pairs_there_is_no_density():
 
 @pytest.mark.parametrize(("width", "bins"), [(0.0, 20), (np.nan, 20), (1.0, 1)])
 def test_a_density_needs_a_width_and_bins(width, bins):
-    with pytest.raises(MpcError, match="A density needs a width above 0 and at least 2 bins"):
+    with pytest.raises(MpcError, match="A density must have a width above 0 and at least 2 bins"):
         distance_density(np.ones(3), width, bins=bins)

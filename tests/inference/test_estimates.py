@@ -144,7 +144,7 @@ def test_naive_variance_has_no_correction():
 
 
 @pytest.mark.parametrize("cluster", ["naive", "query", "item", "union"])
-def test_standard_error_stands_among_those_of_all_families(cluster):
+def test_standard_error_is_listed_among_those_of_all_families(cluster):
     cell = run(random_pairs(0), cluster)
     assert cell.std_error_by[cluster] == cell.std_error
     families = ["naive", "query", "item", "producer", "union", "query_cr3"]
@@ -246,7 +246,7 @@ def test_unknown_cluster_names_the_near_match():
 
 
 def test_union_without_item_sums_says_what_to_do():
-    with pytest.raises(MpcError, match="name the item column"):
+    with pytest.raises(MpcError, match="Name the item column"):
         query_only(np.array([1.0, 2.0]), np.array([0, 1]), "union")
 
 

@@ -63,7 +63,7 @@ def test_interval_is_t_with_effective_queries():
     assert found.ci_high - found.estimate == pytest.approx(half, rel=1e-9)
 
 
-def test_share_and_mean_of_ties_are_told():
+def test_share_and_mean_of_ties_are_reported():
     gap, d, query = near_pairs(seed=6, ties=40)
     found = limit(gap, d, query, bandwidth=0.8)
     near = gap < 0.8

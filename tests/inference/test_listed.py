@@ -108,11 +108,11 @@ def test_no_pairs_are_not_estimable():
 
 def test_items_of_one_side_alone_are_refused():
     query = np.array([0, 1])
-    with pytest.raises(MpcError, match="item_i and item_j belong together"):
+    with pytest.raises(MpcError, match="item_i and item_j must be given together"):
         pair_codes(query, query)
 
 
 def test_codes_of_different_lengths_are_refused():
     query = np.array([0, 1])
-    with pytest.raises(MpcError, match="one entry for each pair, got 2, 1 and 2"):
+    with pytest.raises(MpcError, match="one entry for each pair; got 2, 1 and 2"):
         pair_codes(query, query[:1], query)

@@ -75,7 +75,7 @@ def test_a_cut_interval_ends_at_zero_on_the_side_away_from_the_estimate(family):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_romano_wolf_lies_between_the_raw_and_the_holm_p_values(seed):
+def test_romano_wolf_is_between_the_raw_and_the_holm_p_values(seed):
     p, result = run("romano_wolf", *cells(seed))
     assert (result.p_adjusted >= p).all()
     assert (result.p_adjusted <= holm(p)).all()
@@ -172,7 +172,7 @@ def test_unknown_method_names_the_near_match():
 
 
 def test_romano_wolf_needs_a_correlation():
-    with pytest.raises(MpcError, match="needs the correlation of the cells"):
+    with pytest.raises(MpcError, match="must have the correlation of the cells"):
         run("romano_wolf", *cells(0), correlation=None)
 
 

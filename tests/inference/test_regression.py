@@ -4,7 +4,7 @@ import pytest
 from helpers.pair_sums import random_pairs, sums
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.estimates import estimate
-from mpc_lab.inference.regression import fit
+from mpc_lab.inference.sides import fit
 
 
 def test_regression_has_the_estimate_and_the_query_standard_error():

@@ -10,6 +10,7 @@ from statsmodels.stats.multitest import multipletests
 
 import mpc_lab as mpc
 from helpers import oracle
+from helpers.params import combined
 from mpc_lab.inference.slices import by_segment
 from simulated import shared_catalogue
 from slice_coverage import DESIGNS, held
@@ -43,9 +44,9 @@ def pairs_of(log, segment, name, epsilon=0.25, mode="matched"):
     return [p for p in oracle.pairs(log, "g", mode, epsilon) if segment[p[0]] == name]
 
 
-@pytest.mark.parametrize("mode", oracle.MODES)
-@pytest.mark.parametrize("cluster", ["naive", *FAMILIES])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("seed", "cluster", "mode"), combined(range(4), ["naive", *FAMILIES], oracle.MODES)
+)
 def test_the_gap_of_a_segment_equals_a_double_loop(seed, cluster, mode):
     log, segment = small_log(seed)
     found = by_segment(ranking_of(log, segment), "g", 0.25, mode=mode, cluster=cluster)

@@ -51,7 +51,7 @@ def run(ranking, cluster="auto"):
     return mpc.audit(ranking, threshold=0.2, progress=False, **how)
 
 
-def test_a_variance_of_this_file_alone_stands_beside_the_others(ranking, dyadic, tmp_path):
+def test_a_variance_registered_here_is_listed_with_the_others(ranking, dyadic, tmp_path):
     audit = run(ranking)
     assert audit.headline["variance"].values.tolist() == [*listed_variances()]
     assert public_variances()[-1] == "dyadic"

@@ -8,7 +8,8 @@ import mpc_lab as mpc
 from helpers import oracle
 from helpers.list_oracle import ranked_rows
 from helpers.strategies import STEP, boolean_ranking, calmly, logs, ranking_of
-from mpc_lab.objective.boosts import Boosts, boost_curve, default_alphas
+from mpc_lab.objective.antitonic import default_steps
+from mpc_lab.objective.boosts import Boosts, boost_curve
 from mpc_lab.objective.ndcg import query_objective
 from mpc_lab.scoring import Boosted
 
@@ -135,14 +136,14 @@ def test_a_prepared_group_gives_the_same_curve():
 
 def test_default_steps_span_a_standard_deviation_and_hold_0():
     ranking = boolean_ranking([0.1, 0.7, 0.3], [1, 0, 1], g=[True, False, True])
-    alphas = default_alphas(ranking)
+    alphas = default_steps(ranking.score_std)
     sigma = np.std(ranking.score)
     assert (len(alphas), alphas[0], alphas[100], alphas[200]) == (201, -sigma, 0.0, sigma)
 
 
 def test_item_clustering_without_items_is_refused():
     ranking = boolean_ranking([1.0, 1.0], [1, 0], g=[True, False])
-    with pytest.raises(mpc.MpcError, match="cluster='union' needs items"):
+    with pytest.raises(mpc.MpcError, match="cluster='union' must have items"):
         Boosts(ranking, "g").gap([0.0], 1.0, cluster="union")
 
 
@@ -154,7 +155,7 @@ def test_alphas_that_are_no_numbers_are_refused(alphas):
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, np.nan, np.inf])
-def test_a_threshold_that_is_none_is_refused(epsilon):
+def test_a_bad_threshold_is_refused(epsilon):
     ranking = boolean_ranking([1.0, 1.0], [1, 0], g=[True, False])
     with pytest.raises(mpc.MpcError, match="epsilon must be a finite number"):
         boost_curve(ranking, "g", epsilon, [0.0])
@@ -162,7 +163,7 @@ def test_a_threshold_that_is_none_is_refused(epsilon):
 
 def test_boosts_of_another_group_are_refused():
     ranking = boolean_ranking([1.0, 1.0], [1, 0], g=[True, False], h=[False, True])
-    with pytest.raises(mpc.MpcError, match="prepared for group 'g', but 'h' is asked for"):
+    with pytest.raises(mpc.MpcError, match="prepared for, 'g'; got 'h'"):
         boost_curve(Boosts(ranking, "g"), "h", 1.0, [0.0])
 
 

@@ -188,5 +188,5 @@ def test_an_unknown_gain_names_the_near_match():
 
 def test_exponential_gain_that_overflows_is_refused():
     ranking = boolean_ranking([1.0], [2000], g=[True])
-    with pytest.raises(mpc.MpcError, match="outcomes up to 1023, but 2000 came"):
+    with pytest.raises(mpc.MpcError, match="at most 1023 for exponential gain; got 2000"):
         query_objective(ranking, gain="exponential")

@@ -3,6 +3,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers import betting_oracle as oracle
+from helpers.params import combined
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import capped_by_unit, list_pairs
 from mpc_lab.vocabulary import MODES
@@ -30,9 +31,9 @@ def of(ranking, mode, epsilon, cap, seed=0):
     return capped_by_unit(log, member, MODES[mode].side, epsilon, cap, seed)
 
 
-@pytest.mark.parametrize("unit", [None, "unit"])
-@pytest.mark.parametrize("mode", ["matched", "mirrored"])
-@pytest.mark.parametrize("cap", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("cap", "mode", "unit"), combined([1, 3, 1000], ["matched", "mirrored"], [None, "unit"])
+)
 def test_capped_pairs_are_those_of_a_plain_loop(mode, cap, unit):
     ranking = log_with_ties(cap, unit=unit)
     found = of(ranking, mode, 0.25, cap, seed=5)

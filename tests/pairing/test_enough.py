@@ -107,6 +107,16 @@ def test_it_does_not_pass_a_tenth_of_the_spread():
     assert int(too_few.n_pairs) == inside
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e160, 1e300])
+def test_scores_whose_squares_are_no_numbers_change_nothing(size):
+    rng, rows = np.random.default_rng(0), {"query": "q", "score": "s", "outcome": "y", "group": "g"}
+    log = {"q": np.repeat(np.arange(200), 4), "s": rng.random(800), "y": rng.random(800)}
+    log["g"] = np.tile(["a", "b"], 400)
+    how = {**rows, "threshold": mpc.Enough(10**6, 1), "progress": False}
+    found = [mpc.audit({**log, "s": log["s"] * by}, **how).headline for by in (1.0, size)]
+    np.testing.assert_array_equal(*(one["n_pairs"].values for one in found))
+
+
 def test_outcomes_play_no_part_in_it():
     frame = spread(5)
     other = frame.assign(outcome=np.random.default_rng(1).exponential(size=len(frame)))

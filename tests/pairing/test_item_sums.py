@@ -4,12 +4,15 @@ import pytest
 from helpers.pairing_logs import small_ranking
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing import items
+from mpc_lab.pairing.item_sweep import can_sweep_items
 from mpc_lab.pairing.items import rows_of_group, square_rows
 from mpc_lab.pairing.kernels import stable_order
 from mpc_lab.pairing.leverage import whole_of
 from mpc_lab.pairing.log import rescore, sort_rows
-from mpc_lab.pairing.measure import measure
+from mpc_lab.pairing.measure import measure, put_item_sums
+from mpc_lab.pairing.measure_sides import compare_sides
 from mpc_lab.pairing.modes import rows_of
+from mpc_lab.pairing.terms import ESTIMANDS, Terms
 from mpc_lab.scoring import Baseline, Boosted, Calibrated
 from mpc_lab.vocabulary import MODES
 
@@ -21,15 +24,62 @@ def moments_of(ranking):
     return measure(source, Baseline(), EDGES, modes=tuple(MODES.values()), items=True)
 
 
-def test_listing_in_shares_adds_up_to_the_same_sums(monkeypatch):
-    ranking = small_ranking()
-    whole = moments_of(ranking)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_a_walk_through_items_finds_what_listed_pairs_do(estimand, weighted, monkeypatch):
+    """Also where a group is listed in shares; pairs of a query may count by their number."""
+    weight = {"weight": np.repeat(np.random.default_rng(3).uniform(0.5, 4, 40), 12)}
+    ranking = small_ranking(**(weight if weighted else {}))
+    source = MemorySource(ranking, ranking.groups, terms=Terms(estimand=estimand))
+    moments = measure(source, Baseline(), EDGES, modes=tuple(MODES.values()), items=False)
+    ((_, walk),) = source.walks(Baseline())
+    assert can_sweep_items(walk.log, moments)
     monkeypatch.setattr(items, "PAIRS_AT_ONCE", 50)
-    shared = moments_of(ranking)
-    assert (whole.items == shared.items).all()
+    walked = put_item_sums(moments, walk.item_sums(moments))
+    listed = put_item_sums(moments, [items.sum_items(walk.log, g, moments) for g in range(3)])
+    assert walked.items.min() > 0
+    same_sums(walked, listed)
+    for name in ("inside", "outside"):
+        assert np.allclose(walked.squares[name], listed.squares[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_walk_finds_what_listed_pairs_do_where_these_go_by_a_table(placed, estimand, weighted):
+    """The mean of both sides inside cells of places, and the jump between the two."""
+    rng = np.random.default_rng(3)
+    columns = {"weight": np.repeat(rng.uniform(0.5, 4, 40), 12)} if weighted else {}
+    if placed:
+        columns["position"] = np.concatenate([rng.permutation(12) + 1 for _ in range(40)])
+    ranking = small_ranking(**columns)
+    source = MemorySource(ranking, ranking.groups, terms=Terms(estimand=estimand))
+    modes = tuple(MODES[name] for name in ("matched", "mirrored", "symmetric"))
+    own = measure(source, Baseline(), EDGES[:, 1:2], modes=modes, items=False)
+    sides = compare_sides(source, Baseline(), own)
+    ((_, walk),) = source.walks(Baseline())
+    for moments in (sides.own, sides.place) if placed else (sides.place,):
+        assert moments.table is not None
+        assert can_sweep_items(walk.log, moments)
+        walked = put_item_sums(moments, walk.item_sums(moments))
+        listed = put_item_sums(moments, [items.sum_items(walk.log, g, moments) for g in range(3)])
+        assert walked.items.min() > 0
+        same_sums(walked, listed)
+
+
+def same_sums(one, two):
+    """Compare the sums over items of two moments."""
+    close = {"rtol": 1e-12, "atol": 1e-13, "equal_nan": True}
+    assert (one.items == two.items).all()
     for name in ("item", "dyad", "item_query", "dyad_query"):
-        assert np.allclose(whole.by[name].cc, shared.by[name].cc, rtol=0, atol=0)
-        assert np.allclose(whole.by[name].uu, shared.by[name].uu, rtol=1e-12)
+        for ours, theirs in zip(
+            vars(one.by[name]).values(), vars(two.by[name]).values(), strict=True
+        ):
+            assert np.allclose(ours, theirs, **close), name
+        assert np.allclose(one.sides.by[name], two.sides.by[name], **close), name
+    for name, squares in one.sides.squares.items():
+        assert np.allclose(squares, two.sides.squares[name], **close), name
+    assert np.allclose(one.cr3["item"], two.cr3["item"], **close)
 
 
 def test_rows_squared_are_the_sums_over_items_and_dyads():

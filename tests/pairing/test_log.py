@@ -8,7 +8,7 @@ import mpc_lab as mpc
 from mpc_lab.pairing.log import resort, sort_rows
 
 
-def test_each_word_of_the_masks_lies_in_one_piece():
+def test_each_word_of_the_masks_is_in_one_piece():
     # Kernels are compiled once more for masks that do not, and read them more slowly.
     rng = np.random.default_rng(0)
     rows = {"q": np.repeat(np.arange(20), 10), "s": rng.random(200), "y": rng.random(200)}

@@ -7,6 +7,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.pairing_logs import small_ranking
+from helpers.params import combined
 from mpc_lab.engines import memory
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing import measure as measuring
@@ -47,8 +48,7 @@ def measured(ranking, rule, edges=EDGES, modes=MODES):
     return measure(source, rule, grid, modes=modes, items=False)
 
 
-@by_rule
-@pytest.mark.parametrize("levels", [8, 64, 4000])
+@pytest.mark.parametrize(("rule", "levels"), combined(RULES, [8, 64, 4000]))
 def test_sums_are_those_of_a_double_loop(rule, levels):
     ranking = small_ranking(queries=25, levels=levels)
     found = measured(ranking, rule)
@@ -66,8 +66,7 @@ def test_sums_are_those_of_a_double_loop(rule, levels):
                 assert found.by["query"].uu[m, g, e] == pytest.approx((sums**2).sum())
 
 
-@by_rule
-@pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize(("rule", "share"), combined(RULES, [0.01, 0.3, 1.0]))
 def test_thresholds_are_those_of_sorted_distances(rule, share):
     ranking = small_ranking(levels=500)
     source = MemorySource(ranking, ranking.groups)
@@ -141,3 +140,31 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
         found.append(every.headline)
     assert found[0].identical(found[1])
     assert found[0].identical(found[2])
+
+
+@pytest.mark.parametrize(("rule", "levels"), combined(RULES, [8, 4000]))
+def test_sums_over_items_are_those_of_merged_logs(rule, levels, monkeypatch):
+    ranking = small_ranking(queries=25, levels=levels)
+    source = MemorySource(ranking, ranking.groups)
+    swept = measured(ranking, rule)
+    walked = []
+    can_visit_items = measuring.can_visit_items
+
+    def noted(log, moments):
+        walked.append(can_visit_items(log, moments))
+        return walked[-1]
+
+    monkeypatch.setattr(measuring, "can_visit_items", noted)
+    found = measuring.measure_items(source, rule, swept)
+    assert walked
+    assert all(walked)
+    monkeypatch.setattr(measuring, "can_visit_items", lambda log, moments: False)
+    merged = measuring.measure_items(source, rule, swept)
+    np.testing.assert_array_equal(found.items, merged.items)
+    for name, sums in merged.by.items():
+        for part in ("cc", "cu", "uu"):
+            one, other = getattr(found.by[name], part), getattr(sums, part)
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.cr3["item"], merged.cr3["item"], rtol=1e-11, atol=1e-11)
+    for side, squares in merged.squares.items():
+        np.testing.assert_array_equal(found.squares[side], squares)

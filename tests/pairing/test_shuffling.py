@@ -40,5 +40,7 @@ def test_every_deal_is_equally_likely():
 
 def test_too_many_close_rows_are_refused(monkeypatch):
     monkeypatch.setattr(pairs, "MOST_CLOSE", 100)
-    with pytest.raises(MpcError, match=r"pairs of rows have a distance of at most 0\.5"):
+    with pytest.raises(
+        MpcError, match=r"pairs of rows to list; got [\d,]+ with a distance of at most 0\.5"
+    ):
         close_rows(sort_rows(synthetic(queries=20)), 0.5)

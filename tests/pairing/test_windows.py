@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import mpc_lab as mpc
 from helpers import oracle
 from helpers.pairing_logs import small_ranking
+from helpers.params import combined
 from helpers.strategies import GRID, STEP, calmly, logs, ranking_of
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.pairing import items as sums_over_items
@@ -63,6 +64,22 @@ def assert_same(one, other, *families):
 def test_windows_and_pairs_have_the_same_sums(log):
     ranking = ranking_of(log)
     assert_same(moments_of(ranking, "pairs"), moments_of(ranking, "windows"), "naive", "query")
+
+
+@calm
+@given(logs(outcomes="awkward"))
+def test_neighbours_alone_have_the_sums_that_they_have_beside_other_modes(log):
+    ranking = ranking_of(log)
+    source = MemorySource(ranking, ranking.groups)
+    grid = np.tile(EDGES, (len(ranking.groups), 1))
+    with swept_by("windows"):
+        every = measure(source, Baseline(), grid, modes=tuple(MODES.values()), items=False)
+        alone = measure(source, Baseline(), grid, modes=(MODES["adjacent"],), items=False)
+    place = list(MODES).index("adjacent")
+    for name in ("pairs", "queries", "clusters"):
+        np.testing.assert_array_equal(getattr(alone, name)[0], getattr(every, name)[place])
+    ours, theirs = (m.by["query"].uu[k] for m, k in ((alone, 0), (every, place)))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
 @calm
@@ -132,10 +149,10 @@ def test_where_items_recur_dyads_are_taken_once_and_it_is_said():
     with swept_by("windows"):
         audit = mpc.audit(ranking, threshold=0.03, progress=False)
         assert audit.attrs["dyads_once"] == audit.curve.attrs["dyads_once"] == 1
-    assert "two items that meet more than once there count as meeting anew" in audit.summary()
+    assert "two items that meet more than once there count as separate" in audit.summary()
     ordinary = mpc.audit(ranking, threshold=0.03, progress=False)
     assert ordinary.attrs["dyads_once"] == 0
-    assert "meeting anew" not in ordinary.summary()
+    assert "count as separate pairs" not in ordinary.summary()
 
 
 def test_how_thresholds_move_together_is_the_same():
@@ -184,8 +201,7 @@ def test_a_long_list_is_swept_by_windows_and_a_short_one_is_not():
         assert long[0] == wanted
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("levels", [1, 64, 5000])
+@pytest.mark.parametrize(("levels", "mode"), combined([1, 64, 5000], MODES))
 def test_sums_by_unit_are_those_of_listed_pairs(mode, levels):
     ranking = small_ranking(levels=levels)
     log = sort_rows(ranking)
@@ -217,7 +233,7 @@ def test_more_pairs_than_can_be_listed_are_refused(monkeypatch):
     ranking = small_ranking()
     log = sort_rows(ranking)
     with pytest.raises(
-        mpc.MpcError, match=r"pairs have a distance of at most 1, and at most 20 can"
+        mpc.MpcError, match=r"at most 20 pairs to list; got \d+ with a distance of at most 1\."
     ):
         pair_rows(log, ranking.member("g1")[log.row], MATCHED.side, 1.0)
 
@@ -225,6 +241,6 @@ def test_more_pairs_than_can_be_listed_are_refused(monkeypatch):
 def test_item_tables_of_more_pairs_than_can_be_kept_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("mpc_lab.results.pooling.MOST_KEPT", 20)
     audit = mpc.audit(small_ranking(), threshold=0.03, progress=False)
-    with pytest.raises(mpc.MpcError, match=r"at most 20 pairs of a group, but a group has"):
+    with pytest.raises(mpc.MpcError, match=r"at most 20 pairs of items of a group; got"):
         audit.save(tmp_path / "audit.nc", items=True)
     assert not list(tmp_path.iterdir())

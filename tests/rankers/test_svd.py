@@ -7,7 +7,7 @@ import pytest
 
 import mpc_lab as mpc
 from mpc_lab import rankers
-from mpc_lab.rankers import best_factors, filled_matrix
+from mpc_lab.rankers import best_factors, fill_matrix
 
 
 def draw_ratings(users, items, seed=0, share=0.5):
@@ -50,7 +50,7 @@ def test_the_score_is_what_a_low_rank_matrix_holds():
     rng = np.random.default_rng(0)
     user, item = np.divmod(np.arange(100 * 80), 80)
     low = 3 + rng.standard_normal((100, 3)) @ rng.standard_normal((3, 80))
-    factors = best_factors(filled_matrix(user, item, low[user, item]), rank=4)
+    factors = best_factors(fill_matrix(user, item, low[user, item]), rank=4)
     np.testing.assert_allclose(factors.cells(user, item), low[user, item], atol=1e-10)
 
 
@@ -83,7 +83,7 @@ def test_the_earliest_ratings_train_whatever_their_order():
     assert first["timestamp"].is_monotonic_increasing
 
 
-def test_ties_in_time_keep_the_order_in_which_they_came():
+def test_ties_in_time_keep_their_order():
     ratings = draw_ratings(40, 30)
     tied = ratings.assign(timestamp=7)
     first, again = (mpc.rankers.svd(frame, rank=5) for frame in (ratings, tied))
@@ -146,7 +146,9 @@ def test_a_bad_fraction_is_one_sentence(fraction):
 
 
 def test_too_few_ratings_to_learn_from_are_one_sentence():
-    with pytest.raises(mpc.MpcError, match="of 6 ratings leaves none to learn from"):
+    with pytest.raises(
+        mpc.MpcError, match=r"must leave ratings to learn from; got .* of 6 ratings"
+    ):
         mpc.rankers.svd(draw_ratings(4, 3), rank=1, train_fraction=0.1)
 
 
@@ -161,7 +163,7 @@ def test_an_absent_column_is_named(name):
 def test_a_missing_value_is_one_sentence(name):
     ratings = draw_ratings(40, 30).astype(float)
     ratings.loc[3, name] = np.nan
-    wanted = f"'{name}' must be complete, but 1 of its values are missing, the first in row 3"
+    wanted = f"'{name}' must be complete; got 1 missing values, the first in row 3"
     with pytest.raises(mpc.MpcError, match=wanted):
         mpc.rankers.svd(ratings, rank=5)
 
@@ -169,7 +171,7 @@ def test_a_missing_value_is_one_sentence(name):
 @pytest.mark.parametrize(
     ("bad", "wanted"), [(np.inf, "must hold finite"), ("good", "must hold numb")]
 )
-def test_a_rating_that_is_no_number_is_one_sentence(bad, wanted):
+def test_a_rating_that_is_not_a_number_is_refused_in_one_sentence(bad, wanted):
     ratings = draw_ratings(40, 30).astype({"rating": object})
     ratings.loc[3, "rating"] = bad
     with pytest.raises(mpc.MpcError, match=f"'rating' {wanted}"):
@@ -183,9 +185,9 @@ def test_times_that_cannot_be_sorted_are_one_sentence():
         mpc.rankers.svd(ratings, rank=5)
 
 
-def test_a_rating_that_stands_twice_is_one_sentence():
+def test_a_repeated_rating_is_refused_in_one_sentence():
     ratings = draw_ratings(40, 30)
     twice = pd.concat([ratings, ratings[5:6].assign(timestamp=10**6)])
     user, item = ratings.loc[5, ["user", "item"]].astype(int)
-    with pytest.raises(mpc.MpcError, match=f"user {user} rated item {item} more than once"):
+    with pytest.raises(mpc.MpcError, match=f"several ratings of item {item} by user {user}"):
         mpc.rankers.svd(twice, rank=5)

@@ -31,7 +31,7 @@ def test_ascending_is_the_negated_score(frame, rules):
 
 
 @pytest.mark.parametrize("rule", ["baseline", "boosted(0.003)", "calibrated", "new"])
-def test_scores_are_shown_as_they_came(frame, rule):
+def test_scores_are_shown_as_given(frame, rule):
     rules = ["baseline", mpc.Boosted(0.003), "calibrated", mpc.Column("new")]
     how = {**LOG, "score": "score", "scoring_rules": rules, "threshold": 0.01}
     audit = mpc.audit(frame, ascending=True, progress=False, **how)
@@ -50,7 +50,7 @@ def test_scores_are_shown_as_they_came(frame, rule):
     assert (sign * (listed["other_score"] - listed["score"]) >= 0).all()
 
 
-def test_calibration_is_drawn_over_scores_as_they_came(frame):
+def test_calibration_is_drawn_over_scores_as_given(frame):
     audit = mpc.audit(frame, ascending=True, score="score", progress=False, **LOG)
     found = audit.calibration("g0", bins=4)
     low, high = frame["score"].min(), frame["score"].max()
@@ -90,7 +90,7 @@ def test_a_rank_only_audit_refuses_what_needs_scores(frame, option, value):
 def test_a_rank_only_audit_refuses_questions_that_need_scores(frame):
     audit = mpc.audit(frame, position="position", progress=False, **LOG)
     for method in ("limit", "certificate", "boost_curve", "fair_boost", "closeness"):
-        with pytest.raises(mpc.MpcError, match="must be asked of a log with scores"):
+        with pytest.raises(mpc.MpcError, match="must have a log with scores"):
             getattr(audit, method)("g0")
     with pytest.raises(mpc.MpcError, match="pairing_mode must be 'adjacent'"):
         audit.pairs("g0")

@@ -1,4 +1,4 @@
-"""Bad input gets one sentence: what was expected, what came, what to do."""
+"""Bad input gets one sentence: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "misspelt score": ({}, {"score": "scroe"}, "Did you mean 'score'"),
     "unlike any": ({}, {"outcome": "zzz"}, "There are: 'user', 'movie', 'score'"),
     "misspelt group": ({}, {"group": "genre"}, "Did you mean 'genres'"),
-    "no query": ({}, {"query": None}, "query must be the name of one column, but None came"),
-    "empty query": ({}, {"query": []}, "list of different columns, but .. came"),
-    "query twice": ({}, {"query": ["user", "user"]}, "name each column once"),
+    "no query": ({}, {"query": None}, "query must be the name of one column; got None"),
+    "empty query": ({}, {"query": []}, "list of different columns; got .."),
+    "query twice": ({}, {"query": ["user", "user"]}, "Name each column once"),
     "two items": ({}, {"item": ["movie", "user"]}, "item must be the name of one column"),
-    "bad missing": ({}, {"missing": "ignore"}, "missing must be .raise. or .drop., but 'ignore'"),
+    "bad missing": ({}, {"missing": "ignore"}, "missing must be .raise. or .drop.; got 'ignore'"),
     "text score": (
         {"score": list("abcde")},
         {},
-        "score column 'score' must hold numbers.*text: convert",
+        "score column 'score' must hold numbers.*text. Convert",
     ),
-    "digits": ({"rating": list("12345")}, {}, "outcome column 'rating'.*holds text.*to_numeric"),
+    "digits": ({"rating": list("12345")}, {}, "outcome column 'rating'.*got text.*to_numeric"),
     "dates": (
         {"score": [dt.datetime(2024, 1, 1)] * 5},
         {},
-        "must hold numbers, but it holds",
+        "must hold numbers; got ",
     ),
     "infinite score": (
         {"score": INFINITE},
@@ -54,23 +54,27 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "item twice": (
         {"movie": ["b", "a", "b", "x", "y"]},
         {},
-        "item 'b' occurs twice in query 7",
+        "item 'b' twice in query 7",
     ),
-    "position 0": ({"p": [1, 0, 2, 1, 2]}, {"position": "p"}, "numbers from 1 up.*row 1 .* has 0:"),
-    "position 2.5": ({"p": [1, 2, 2.5, 1, 2]}, {"position": "p"}, "row 2 .* has 2.5"),
-    "position inf": ({"p": [1, 2, np.inf, 1, 2]}, {"position": "p"}, "row 2 .* has inf"),
+    "position 0": ({"p": [1, 0, 2, 1, 2]}, {"position": "p"}, "numbers from 1 up; got 0 in row 1 "),
+    "position 2.5": ({"p": [1, 2, 2.5, 1, 2]}, {"position": "p"}, "got 2.5 in row 2 "),
+    "position inf": ({"p": [1, 2, np.inf, 1, 2]}, {"position": "p"}, "got inf in row 2 "),
     "position twice": (
         {"p": [1, 2, 2, 1, 2]},
         {"position": "p"},
-        "position 2 occurs twice in query 7",
+        "position 2 twice in query 7",
     ),
     "text position": (
         {"p": list("12312")},
         {"position": "p"},
         "position column 'p' must hold numbers",
     ),
-    "two units": ({"u": [1, 1, 2, 1, 1]}, {"unit": "u"}, "query 7 has units 1 and 2"),
-    "two segments": ({"c": list("aaabc")}, {"segment": "c"}, "query 3 has segments 'b' and 'c'"),
+    "two units": ({"u": [1, 1, 2, 1, 1]}, {"unit": "u"}, "got units 1 and 2 for query 7"),
+    "two segments": (
+        {"c": list("aaabc")},
+        {"segment": "c"},
+        "got segments 'b' and 'c' for query 3",
+    ),
 }
 
 
@@ -83,13 +87,13 @@ def test_bad_columns(case: str, kind: str) -> None:
 
 
 NOT_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
-    "list": (lambda: [1, 2], "a dict of arrays, but list came"),
-    "path": (lambda: "log.csv", "but str came"),
-    "matrix": (lambda: np.zeros((2, 2)), "but numpy.ndarray came"),
-    "series": (lambda: pd.Series([1]), "but pandas.*Series came"),
+    "list": (lambda: [1, 2], "a dict of arrays; got list"),
+    "path": (lambda: "log.csv", "got str"),
+    "matrix": (lambda: np.zeros((2, 2)), "got numpy.ndarray"),
+    "series": (lambda: pd.Series([1]), "got pandas.*Series"),
     "lazy polars": (lambda: pl.LazyFrame(small_log()), "must be in memory.*LazyFrame.*collect"),
-    "duckdb": (lambda: duckdb.sql("select 1 as user"), "must be in memory.*collect it first"),
-    "ranking": (make, "but mpc_lab.*Ranking came"),
+    "duckdb": (lambda: duckdb.sql("select 1 as user"), "must be in memory.*Collect it first"),
+    "ranking": (make, "got mpc_lab.*Ranking"),
 }
 
 
@@ -104,15 +108,15 @@ def test_what_is_not_a_table(case: str) -> None:
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (np.zeros((5, 2)), "'score' of the dict must have one dimension, but it has 2"),
-        ([1.0, 2.0], "one length, but 'user' has 5, 'movie' has 5, 'score' has 2"),
-        (3.0, "'score' of the dict must be an array, but float came"),
-        ("abcde", "must be an array, but str came"),
-        ({1.0, 2.0}, "must be an array, but set came"),
-        (np.float64(3), "must be an array, but float64 came"),
-        ([1j] * 5, "must hold numbers, but it holds complex128"),
+        (np.zeros((5, 2)), "'score' of the dict must have one dimension; got 2"),
+        ([1.0, 2.0], "one length; got 5 for 'user', 5 for 'movie', 2 for 'score'"),
+        (3.0, "'score' of the dict must be an array; got float"),
+        ("abcde", "must be an array; got str"),
+        ({1.0, 2.0}, "must be an array; got set"),
+        (np.float64(3), "must be an array; got float64"),
+        ([1j] * 5, "must hold numbers; got complex128"),
         ([10**400, 1, 2, 3, 4], "some value does not fit a float64|too large to convert to float"),
-        ([[1], [2], [3], [4], [5]], "must hold numbers, but it holds Python objects"),
+        ([[1], [2], [3], [4], [5]], "must hold numbers; got Python objects"),
     ],
 )
 def test_a_dict_of_something_else(score: Any, message: str) -> None:
@@ -129,18 +133,18 @@ def test_a_dict_of_something_else(score: Any, message: str) -> None:
     ids=["pandas", "pyarrow"],
 )
 def test_column_names_that_repeat(table: Any) -> None:
-    with pytest.raises(MpcError, match="names must differ, but 'twin' occurs more than once"):
+    with pytest.raises(MpcError, match="names must differ; got 'twin' more than once"):
         make(table)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_a_table_without_rows(kind: str) -> None:
-    with pytest.raises(MpcError, match="must have rows, but it is empty"):
+    with pytest.raises(MpcError, match="must have rows; got none"):
         make(KINDS[kind](small_log())[:0])
 
 
 def test_a_dict_without_arrays() -> None:
-    with pytest.raises(MpcError, match="must have rows, but it is empty"):
+    with pytest.raises(MpcError, match="must have rows; got none"):
         make({})
 
 
@@ -152,13 +156,15 @@ def test_ids_that_cannot_be_hashed(kind: str) -> None:
 
 def test_an_item_twice_names_all_parts_of_the_query() -> None:
     log = small_log(day=[1, 1, 1, 2, 2], movie=["b", "a", "c", "d", "d"])
-    with pytest.raises(MpcError, match=r"item 'd' occurs twice in query \(3, 2\)"):
+    with pytest.raises(MpcError, match=r"item 'd' twice in query \(3, 2\)"):
         make(log, query=["user", "day"])
 
 
 def test_segments_with_one_name() -> None:
     log = pd.DataFrame(small_log(country=[1, 1, 1, "1", "1"]))
-    with pytest.raises(MpcError, match="segment column 'country' has two labels with one name"):
+    with pytest.raises(
+        MpcError, match="segment column 'country' must have labels with different names"
+    ):
         make(log, segment="country")
 
 
@@ -175,17 +181,17 @@ def test_an_unknown_column_lists_the_near_match() -> None:
 
 
 def test_items_have_no_names_without_a_column() -> None:
-    with pytest.raises(MpcError, match="pass item= to Ranking"):
+    with pytest.raises(MpcError, match="Pass item= to Ranking"):
         make(item=None).item_labels([0])
 
 
 def test_a_ranking_takes_no_columns() -> None:
-    with pytest.raises(MpcError, match="knows its columns already, but query came too"):
+    with pytest.raises(MpcError, match="already names its columns; got query too"):
         as_ranking(make(), query="user")
 
 
 def test_a_table_needs_its_columns() -> None:
-    with pytest.raises(MpcError, match="but outcome, group are not given: pass outcome="):
+    with pytest.raises(MpcError, match=r"got none for outcome, group\. Pass outcome="):
         as_ranking(small_log(), query="user", score="score")
 
 

@@ -79,7 +79,7 @@ def test_an_estimate_above_1_keeps_its_ratios():
 @pytest.mark.parametrize(
     ("examined", "message"),
     [
-        ({1: 1.0, 2: 0.5}, r"every place of the log; got none for place 3 \(2 rows"),
+        ({1: 1.0, 2: 0.5}, r"each place in the log; got none for place 3 \(2 rows"),
         ({1: 1.2, 2: 0.5, 3: 0.1}, "above 0 and at most 1; got 1.2 for place 1"),
         ({0: 1.0}, "whole numbers from 1 up; got 0"),
         ({}, "at least one place"),
@@ -90,7 +90,7 @@ def test_an_estimate_above_1_keeps_its_ratios():
         ("y", r"examined column 'y' must hold numbers above 0 and at most 1; got 0 in row 1"),
     ],
 )
-def test_what_is_no_probability_for_every_row_is_refused(examined, message):
+def test_examined_must_be_a_probability_for_every_row(examined, message):
     with pytest.raises(mpc.MpcError, match=message):
         mpc.Ranking(log(), **COLUMNS, examined=examined)
 
@@ -182,5 +182,5 @@ def test_audits_are_pooled_at_one_examination():
     frame = mpc.datasets.clicks(2000, seed=2).to_frame()
     options = {"group": "group", "epsilon": [0.02], "threshold": 0.02, "progress": False}
     other = mpc.audit(frame, **ROLES, **options)
-    with pytest.raises(mpc.MpcError, match="pooled at one examined=; got several"):
+    with pytest.raises(mpc.MpcError, match="must all have the same examined=; got several"):
         mpc.pool([one, other])

@@ -188,12 +188,12 @@ ERRORS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "lists and text": (
         {"genres": [["a"], "b", [], [], []]},
         {"group_sep": None},
-        "holds list, str",
+        "got list, str",
     ),
     "lists of lists": ({"genres": [[["a"]]] * 5}, {"group_sep": None}, "compared and hashed"),
     "split numbers": ({"genres": [1, 2, 3, 4, 5]}, {}, r"text to be split by group_sep='\|'"),
     "split lists": ({"genres": LISTS}, {}, "must hold text to be split"),
-    "split booleans": ({"a": [True] * 5}, {"group": ["a"]}, "list of boolean columns: leave"),
+    "split booleans": ({"a": [True] * 5}, {"group": ["a"]}, "list of boolean columns. Leave"),
     "empty separator": ({}, {"group_sep": ""}, "group_sep must be a text such as"),
     "no column": ({}, {"group": [], "group_sep": None}, "list of different columns"),
     "column twice": (
@@ -202,7 +202,11 @@ ERRORS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "each column once",
     ),
     "text as boolean": ({}, {"group": ["genres"], "group_sep": None}, "as in group='genres'"),
-    "number as boolean": ({}, {"group": ["rating"], "group_sep": None}, "'rating' is not boolean"),
+    "number as boolean": (
+        {},
+        {"group": ["rating"], "group_sep": None},
+        "got 'rating'",
+    ),
     "unknown boolean": ({}, {"group": ["genre"], "group_sep": None}, "Did you mean 'genres'"),
 }
 
@@ -216,5 +220,5 @@ def test_groups_that_cannot_be_read(case: str) -> None:
 
 def test_more_groups_than_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc_lab.ranking.columns._MOST_WORDS", 4)
-    with pytest.raises(MpcError, match="gives 4 groups for 5 rows, more than fit in memory"):
+    with pytest.raises(MpcError, match="no more groups than fit in memory; got 4 for 5 rows"):
         make(group="movie", group_sep=None)

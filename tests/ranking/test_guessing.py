@@ -81,7 +81,7 @@ def test_a_request_is_the_query_and_its_user_the_unit():
     assert given(log) == {"query": "request_id", "unit": "user"}
 
 
-def test_a_country_that_changes_inside_a_query_is_no_segment():
+def test_a_country_that_changes_inside_a_query_is_not_a_segment():
     log = {"query": [1, 1, 2], "country": ["x", "y", "y"]}
     assert guess_columns(log)["segment"] is None
     log["country"] = ["x", "x", "y"]
@@ -133,3 +133,95 @@ def test_a_label_that_all_rows_of_a_query_share_is_a_segment_and_no_group():
     assert given(log) == {"query": "query", "segment": "query_type", "outcome": "new"}
     log["clicked"] = [1, 0, 0, 1]
     assert guess_columns(log)["group"] == ["new"]
+
+
+def test_labels_are_the_group_and_sellers_the_producers():
+    found = guess_columns(mpc.datasets.messy())
+    named = {"group": "labels", "group_sep": "|", "producer": "seller", "item": "product"}
+    assert {role: found[role] for role in named} == named
+
+
+USERS, ITEMS = [1, 1, 2, 2], [7, 8, 7, 9]
+SCORES, RATINGS = [0.5, 0.4, 0.9, 0.1], [4.0, 3.0, 5.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        (
+            {
+                "user_id:token": USERS,
+                "item_id:token": ITEMS,
+                "rating:float": RATINGS,
+                "score:float": SCORES,
+                "class:token_seq": ["Action Crime", "Drama", "Action Crime", "Drama"],
+                "timestamp:float": [1e9, 2e9, 3e9, 4e9],
+            },
+            {
+                "query": "user_id:token",
+                "item": "item_id:token",
+                "score": "score:float",
+                "outcome": "rating:float",
+                "group": "class:token_seq",
+                "group_sep": " ",
+            },
+        ),
+        (
+            {
+                "user_id": USERS,
+                "item_id": ITEMS,
+                "score": SCORES,
+                "rank": [1, 2, 1, 2],
+                "rating": RATINGS,
+                "genre": ["a", "b", "a", "b"],
+            },
+            {
+                "query": "user_id",
+                "item": "item_id",
+                "score": "score",
+                "position": "rank",
+                "outcome": "rating",
+                "group": "genre",
+            },
+        ),
+        (
+            {
+                "qid": ["1", "1", "2", "2"],
+                "query": ["best phones", "best phones", "used cars", "used cars"],
+                "docid": ITEMS,
+                "docno": ["d7", "d8", "d7", "d9"],
+                "rank": [0, 1, 0, 1],
+                "score": SCORES,
+                "label": [0, 1, 2, 0],
+                "group": ["web", "press", "web", "press"],
+            },
+            {
+                "query": "qid",
+                "item": "docno",
+                "score": "score",
+                "outcome": "label",
+                "group": "group",
+            },
+        ),
+        (
+            {
+                "q_id": ["1", "1", "2", "2"],
+                "doc_id": ITEMS,
+                "score": SCORES,
+                "rel": [0, 1, 2, 0],
+                "group": ["web", "press", "web", "press"],
+            },
+            {
+                "query": "q_id",
+                "item": "doc_id",
+                "score": "score",
+                "outcome": "rel",
+                "group": "group",
+            },
+        ),
+    ],
+    ids=["RecBole", "LensKit", "PyTerrier", "ranx"],
+)
+def test_frames_of_the_field_are_guessed_and_make_a_ranking(log, found):
+    assert given(log) == found
+    assert mpc.Ranking(log, **found).n_queries == 2

@@ -63,7 +63,7 @@ def test_any_other_column_can_be_had_after_drops(kind: str) -> None:
     assert ranking.column("new").flags.writeable
 
 
-def test_labels_are_given_back_as_they_came() -> None:
+def test_labels_are_returned_unchanged() -> None:
     ranking = make(small_log(day=list("mmmtt")), query=["user", "day"])
     assert ranking.query_labels([1, 0, 1]).tolist() == [(3, "t"), (7, "m"), (3, "t")]
     assert ranking.item_labels(np.array([3, 0])).tolist() == ["d", "b"]

@@ -56,7 +56,7 @@ def test_a_row_with_two_missing_values_is_dropped_once() -> None:
 
 
 def test_one_missing_value_is_not_called_values() -> None:
-    with pytest.raises(MpcError, match="it has 1 missing value in row 3 "):
+    with pytest.raises(MpcError, match="got 1 missing value in row 3 "):
         make(small_log(score=[1.0, 2.0, 3.0, None, 4.0]))
 
 
@@ -71,7 +71,7 @@ def test_a_null_group_is_not_a_missing_value() -> None:
     assert make(small_log(genres=[None] * 5), missing="drop").dropped == 0
 
 
-def test_a_group_of_dropped_rows_only_is_no_group() -> None:
+def test_a_group_of_dropped_rows_only_disappears() -> None:
     ranking = make(
         small_log(genres=list("abcde"), score=[None, 1.0, 1.0, 1.0, 1.0]), missing="drop"
     )
@@ -86,7 +86,7 @@ def test_row_numbers_in_errors_are_those_of_the_table() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_left_after_dropping(kind: str) -> None:
-    with pytest.raises(MpcError, match="missing in each of the 5 rows"):
+    with pytest.raises(MpcError, match="got 5 rows that each lack a value"):
         make(KINDS[kind](small_log(score=[None] * 5)), missing="drop")
 
 

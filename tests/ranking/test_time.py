@@ -39,7 +39,7 @@ def test_a_subset_keeps_its_times_and_the_fingerprint_knows_them():
     assert ranking.fingerprint() != mpc.Ranking(LOG, **COLUMNS).fingerprint()
 
 
-def test_a_text_that_is_no_time_is_refused():
+def test_a_text_that_is_not_a_time_is_refused():
     with pytest.raises(mpc.MpcError, match="time column 'when' must hold numbers, dates or texts"):
         mpc.Ranking({**LOG, "when": ["soon"] * 6}, **COLUMNS, time="when")
 

@@ -37,7 +37,7 @@ def test_a_gate_by_a_confidence_sequence_keeps_to_the_schema(validator):
     validator.validate(found)
 
 
-def test_a_confidence_sequence_that_there_is_none_of_is_an_error(tmp_path):
+def test_asking_for_a_missing_confidence_sequence_is_an_error(tmp_path):
     audit = mpc.audit(mpc.datasets.synthetic(queries=1000), progress=False)
     for make in (
         lambda: audit.to_json(planned=3000),
@@ -110,7 +110,7 @@ def test_the_schema_knows_every_variable():
     assert set(points) == {"group", "scoring_rule", "pairing_mode", "n_queries_text", *CURVE}
 
 
-def test_a_verdict_that_there_is_none_of_is_refused(audit, validator):
+def test_an_unknown_verdict_is_refused(audit, validator):
     found = json.loads(audit.to_json())
     found["cells"][0]["verdict"] = "fair"
     with pytest.raises(jsonschema.ValidationError, match="'fair' is not one of"):

@@ -10,6 +10,7 @@ import xarray as xr
 import mpc_lab as mpc
 from helpers.handmade import EMPTY, Rows
 from mpc_lab.errors import MpcError
+from mpc_lab.pairing.measure import measure
 from mpc_lab.results import Audit
 
 COLUMNS = ["query", "item", "other_item", "score", "other_score", "distance", "position"]
@@ -48,6 +49,26 @@ def test_the_curve_is_made_once_and_when_asked_for(make_audit, audit):
     assert made == [1]
 
 
+def test_the_grid_is_swept_when_a_curve_is_asked_for(ranking, monkeypatch):
+    """Most pairs are beyond the headline's threshold: an audit of a log in memory leaves them."""
+    swept = []
+
+    def noted(source, rule, edges, **how):
+        swept.append(edges.shape)
+        return measure(source, rule, edges, **how)
+
+    monkeypatch.setattr("mpc_lab.run.measure", noted)
+    audit = mpc.audit(ranking, epsilon=[0.0, 0.25, 0.5], progress=False)
+    assert swept == [(1, 1)]
+    curve = audit.curve
+    assert swept == [(1, 1), (1, 4)]
+    assert audit.curve is curve
+    assert len(swept) == 2
+    own = audit.headline.sel(group="crime", scoring_rule="baseline", pairing_mode="matched")
+    there = curve.sel(group="crime", scoring_rule="baseline", pairing_mode="matched")
+    assert float(own.estimate) == float(there.estimate.sel(epsilon=own.epsilon, method="nearest"))
+
+
 def test_a_curve_of_other_groups_is_refused(make_audit, audit):
     other = make_audit(("1", "3"), curve=audit.curve)
     with pytest.raises(MpcError, match=r"curve\.group must hold the labels of headline\.group"):
@@ -67,7 +88,7 @@ def test_the_tree_carries_the_fingerprint_of_the_rows(audit, audit_with_rows):
 
 
 def test_an_attribute_of_another_kind_is_refused(audit):
-    with pytest.raises(MpcError, match="Attribute 'seed' must be a number or text, not NoneType"):
+    with pytest.raises(MpcError, match="Attribute 'seed' must be a number or text; got NoneType"):
         Audit(audit.headline, audit.curve, attrs={"seed": None})
 
 
@@ -135,7 +156,7 @@ def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch)
     log = {"q": [1, 1, 2, 2], "u": ["x"] * 4, "s": [0.5] * 4}
     log |= {"y": [1.0, 0.0] * 2, "g": ["a", ""] * 2}
     ranking = mpc.Ranking(log, query="q", unit="u", score="s", outcome="y", group="g")
-    monkeypatch.setattr("mpc_lab.inference.regression.fit", lambda *given: given)
+    monkeypatch.setattr("mpc_lab.inference.sides.fit", lambda *given: given)
     _, codes, weight = make_audit(("a",), ranking=ranking).regression("a")
     assert weight.tolist() == [1.0, 1.0]
     assert codes.tolist() == [0, 0]
@@ -143,7 +164,7 @@ def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch)
 
 @pytest.mark.parametrize("method", ["pairs", "regression"])
 def test_without_rows_an_error_says_how_to_give_them(audit, method):
-    hint = rf'audit\.{method}\(\) needs the rows .* mpc\.load\("a\.nc", ranking=ranking\)'
+    hint = rf'audit\.{method}\(\) must have the rows .* mpc\.load\("a\.nc", ranking=ranking\)'
     with pytest.raises(MpcError, match=hint):
         getattr(audit, method)("1")
 
@@ -166,11 +187,14 @@ def test_a_cell_that_is_not_there_is_named(crime, arguments, message):
 
 def test_a_cell_without_a_threshold_asks_for_one(make_audit):
     audit = make_audit(cells={"1": EMPTY}, ranking=Rows())
-    with pytest.raises(MpcError, match=r"Group '1' has no pair under rule .*give epsilon"):
+    with pytest.raises(MpcError, match=r"Group '1' must have pairs under rule .*Give epsilon"):
         audit.pairs("1")
 
 
 def test_scores_that_were_not_kept_are_said_to_be_lost(make_audit):
     audit = make_audit(rules=("baseline", "boosted"), ranking=Rows())
-    with pytest.raises(MpcError, match="scores of rule 'boosted' are not kept in a saved audit"):
+    with pytest.raises(
+        MpcError,
+        match=r"scores of rule 'boosted' must be known .* a saved audit, which does not keep them",
+    ):
         audit.pairs("1", "boosted")

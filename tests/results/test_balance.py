@@ -82,7 +82,7 @@ def test_a_group_without_pairs_is_kept_and_empty():
     ("options", "message"),
     [
         ({"covariates": {"x": [1.0, 2.0]}}, r"one value for each of 10,000 rows; .* \(2,\)"),
-        ({"covariates": {"x": np.full(10_000, np.nan)}}, "finite in every row, but 10,000"),
+        ({"covariates": {"x": np.full(10_000, np.nan)}}, "finite in every row; got 10,000"),
         ({"covariates": {"x": np.arange(10_000).astype(str)}}, "different texts; got 10,000"),
         ({"covariates": "outcom"}, "Did you mean 'outcome'"),
         ({"group": "3"}, "no group '3'"),
@@ -98,5 +98,5 @@ def test_what_cannot_be_compared_is_said(audit, options, message):
 def test_without_rows_it_says_how_to_give_them(audit):
     bare = copy.copy(audit)
     bare.ranking = None
-    with pytest.raises(MpcError, match=r"audit\.balance\(\) needs the rows"):
+    with pytest.raises(MpcError, match=r"audit\.balance\(\) must have the rows"):
         balance(bare)

@@ -53,5 +53,5 @@ def test_a_cell_without_pairs_has_no_interval():
 def test_without_rows_it_says_how_to_give_them(audit):
     bare = copy.copy(audit)
     bare.ranking = None
-    with pytest.raises(MpcError, match=r"audit\.bootstrap\(\) needs the rows"):
+    with pytest.raises(MpcError, match=r"audit\.bootstrap\(\) must have the rows"):
         bootstrap(bare)

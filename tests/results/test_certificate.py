@@ -52,7 +52,14 @@ def test_the_sentence_says_what_was_assumed_and_measured(found):
     text = repr(found)
     assert text.startswith("If outcome differences depend on items only through the distance")
     assert f"a boost of up to {found.alpha:.4g} raises the expected objective" in text
-    assert "at 95 % confidence. That assumption is not tested" in text
+    assert 0 <= found.assumption_p_value <= 1
+    assert found.assumption_terms > 0
+    fails = found.assumption_p_value < 0.05
+    assert (
+        f"at 95 % confidence. {'That assumption fails' if fails else 'A test finds no difference'}"
+        in text
+    )
+    assert "(Wald test, p " in text
     assert f"the change is {found.change:+.4g} in DCG (95 % interval" in text
 
 
@@ -88,5 +95,5 @@ def test_more_pairs_than_are_listed_leave_the_nearest(audit, monkeypatch):
 def test_without_rows_it_says_how_to_give_them(audit):
     bare = copy.copy(audit)
     bare.ranking = None
-    with pytest.raises(MpcError, match=r"audit\.certificate\(\) needs the rows"):
+    with pytest.raises(MpcError, match=r"audit\.certificate\(\) must have the rows"):
         certificate(bare, "1")

@@ -52,7 +52,7 @@ def test_another_level_widens_the_intervals(audit):
         ({"level": 2}, "level"),
     ],
 )
-def test_a_bad_option_of_a_check_is_told(audit, options, match):
+def test_a_bad_option_of_a_check_is_refused(audit, options, match):
     with pytest.raises(mpc.MpcError, match=match):
         audit.check(**options)
 
@@ -139,19 +139,20 @@ def least_findable(audit):
     return at.where(audit.headline["verdict"].isel(scoring_rule=0, pairing_mode=0) == INCONCLUSIVE)
 
 
+NAMED = (" ('1')", " ('2')")
+
+
 @pytest.mark.parametrize("queries", [120, 2000])
 def test_an_inconclusive_audit_names_the_least_gap_it_could_find(queries):
     audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False)
     least = least_findable(audit)
     (line,) = [one for one in audit.summary().splitlines() if one.startswith("The least gap")]
     assert f"adjusted as the verdicts are: {float(least.min()):.2g}" in line
-    assert line.endswith(
-        (
-            f"{float(least.max()):.2g}.",
-            f"{float(least.max()):.2g} ('1').",
-            f"{float(least.max()):.2g} ('2').",
-        )
-    )
+    absolute, relative = line.split(", which is ")
+    assert absolute.startswith("The least gap in outcome that these pairs find in 80 % of such")
+    assert absolute.endswith(tuple(f"{float(least.max()):.2g}{end}" for end in ("", *NAMED)))
+    spread = audit.ranking.outcome.std()
+    assert f"{float(least.max()) / spread:.2g} standard deviations of the outcome." in relative
 
 
 def test_a_decided_audit_has_no_next_step():
@@ -162,8 +163,8 @@ def test_a_decided_audit_has_no_next_step():
 
 
 NEXT = {
-    "few pairs": ({}, 400, "threshold=mpc.Enough()"),
-    "two intervals": ({"threshold": mpc.Enough()}, 400, '["symmetric", "matched"]'),
+    "few pairs": ({}, 400, "the remedy of 'enough pairs' in the preflight"),
+    "two intervals": ({"threshold": mpc.Quantile(0.03)}, 1500, '["symmetric", "matched"]'),
     "no gap that matters": (
         {"threshold": mpc.Enough(), "pairing_modes": ["symmetric"]},
         400,
@@ -182,6 +183,14 @@ def test_the_next_step_is_one_that_was_not_taken(how, queries, said):
     audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False, **how)
     (line,) = [one for one in audit.summary().splitlines() if one.startswith("Next:")]
     assert said in line
+
+
+@pytest.mark.parametrize(("queries", "advised"), [(400, "mpc.Enough("), (1500, "mpc.Powered(")])
+def test_there_is_one_piece_of_advice(queries, advised):
+    said = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False).summary()
+    assert [said.count(one) for one in ("mpc.Enough(", "mpc.Powered(")] == [
+        int(one == advised) for one in ("mpc.Enough(", "mpc.Powered(")
+    ]
 
 
 def test_a_threshold_that_runs_out_of_pairs_says_so():
@@ -275,7 +284,7 @@ def test_a_log_in_which_nothing_can_be_estimated_does_not_pass():
 
 
 @pytest.mark.parametrize("tolerance", ["x", [0.1], True])
-def test_a_tolerance_that_is_no_number_is_refused(tolerance):
+def test_a_tolerance_must_be_a_number(tolerance):
     audit = mpc.audit(mpc.datasets.synthetic(queries=200), progress=False)
     with pytest.raises(mpc.MpcError, match="tolerance must be a finite number of at least 0"):
         audit.check(tolerance=tolerance)

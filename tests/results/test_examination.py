@@ -9,6 +9,7 @@ import pytest
 import examination as simulated
 import mpc_lab as mpc
 from helpers import examination_oracle as oracle
+from helpers.params import combined
 
 ROLES = {"query": "query", "score": "score", "outcome": "clicks", "group": "group"}
 
@@ -37,10 +38,12 @@ def audited(frame, **more):
 
 
 # At the default distance all neighbours of this log are tied, and there is no line.
-@pytest.mark.parametrize(("epsilon", "limit"), [(None, False), (0.1, False), (0.1, True)])
-@pytest.mark.parametrize("unit", ["query", "user"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_it_equals_loops_over_rows(limit, unit, epsilon, weighted):
+@pytest.mark.parametrize(
+    ("asked", "unit", "weighted"),
+    combined([(None, False), (0.1, False), (0.1, True)], ["query", "user"], [False, True]),
+)
+def test_it_equals_loops_over_rows(asked, unit, weighted):
+    epsilon, limit = asked
     frame = log(3, queries=150)
     frame["weight"] = 0.5 + frame["query"] % 3
     weight = frame["weight"].to_numpy() if weighted else None

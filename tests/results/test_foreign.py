@@ -237,7 +237,11 @@ def test_a_dimension_without_content_is_not_read_as_numbers(path):
     def change(file):
         replace(file, shape=(10**12,), dtype="f4").make_scale("estimate")
 
-    refused(path, change, r"a\.nc' (is a damaged audit: estimate must hold|claims|cannot be read)")
+    refused(
+        path,
+        change,
+        r"a\.nc' (cannot be read as an audit: estimate must hold|claims|cannot be read)",
+    )
 
 
 def test_texts_of_any_length_are_refused_today(contents, tmp_path):
@@ -290,7 +294,7 @@ def test_a_wrong_list_of_variables_is_refused(contents, tmp_path, listed):
     def change(file):
         file["headline"].attrs["_variables"] = listed
 
-    refused(path, change, r"a\.nc' (is a damaged audit: headline must list|cannot be read)")
+    refused(path, change, r"a\.nc' (cannot be read as an audit: headline must list|cannot be read)")
 
 
 def test_attributes_and_dims_in_the_list_are_checked(contents, tmp_path):
@@ -302,4 +306,4 @@ def test_attributes_and_dims_in_the_list_are_checked(contents, tmp_path):
         listed = group.attrs["_variables"].decode()
         group.attrs["_variables"] = listed.replace('"group", ', "", 1)
 
-    refused(path, change, r"is a damaged audit: headline\.\w+ must have dims .*; got shape")
+    refused(path, change, r"cannot be read as an audit: headline\.\w+ must have dims .*; got shape")

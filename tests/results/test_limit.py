@@ -131,5 +131,5 @@ def test_what_cannot_be_asked_is_said(audit, arguments, message):
 def test_without_rows_it_says_how_to_give_them(audit):
     bare = copy.copy(audit)
     bare.ranking = None
-    with pytest.raises(MpcError, match=r"audit\.limit\(\) needs the rows"):
+    with pytest.raises(MpcError, match=r"audit\.limit\(\) must have the rows"):
         limit(bare, "1")

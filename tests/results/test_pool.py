@@ -125,7 +125,7 @@ def test_days_clustered_by_query_pool_without_their_items(week):
 def test_a_query_of_two_days_is_found_when_ids_were_saved(week, tmp_path):
     for k, frame in enumerate([week[0], pd.concat([week[1], week[0].head(15)])]):
         audit_of(frame).save(tmp_path / f"{k}.nc", ids=True, key="secret")
-    with pytest.raises(mpc.MpcError, match="1 queries occur in more than one"):
+    with pytest.raises(mpc.MpcError, match="Each query must be in one of the audits; got 1"):
         mpc.pool([mpc.load(tmp_path / f"{k}.nc") for k in range(2)])
 
 
@@ -187,7 +187,7 @@ def test_the_headline_of_a_quantile_is_the_smallest_shared_threshold_with_enough
 
 @pytest.mark.parametrize(
     ("options", "match"),
-    [({"level": 0.9}, "one level"), ({"epsilon": [0.02]}, "share no threshold")],
+    [({"level": 0.9}, "one level"), ({"epsilon": [0.02]}, "threshold of their grids in common")],
 )
 def test_audits_made_differently_are_refused(week, options, match):
     with pytest.raises(mpc.MpcError, match=match):

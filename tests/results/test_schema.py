@@ -58,7 +58,7 @@ def test_counts_are_int64_and_labels_are_numpy_text():
     assert {ds[name].dtype.kind for name in ("group", "verdict", "verdict_reason")} == {"U"}
 
 
-def test_variance_families_stand_in_their_order():
+def test_variance_families_keep_their_order():
     errors = np.ones(SHAPE)
     ds = headline(std_error_by={"query": 2 * errors, "naive": errors})
     assert ds["variance"].values.tolist() == ["naive", "query"]
@@ -74,16 +74,16 @@ def test_optional_variables_are_taken():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"n_pairs": np.full(SHAPE, np.nan)}, r"headline\.n_pairs must be int64, not float64"),
-        ({"n_pairs": np.full(SHAPE, -1)}, r"headline\.n_pairs must be a count, .* holds -1"),
-        ({"ci_cut": np.zeros(SHAPE)}, r"headline\.ci_cut must be bool, not float64"),
+        ({"n_pairs": np.full(SHAPE, np.nan)}, r"headline\.n_pairs must be int64; got float64"),
+        ({"n_pairs": np.full(SHAPE, -1)}, r"headline\.n_pairs must be a count .*; got -1"),
+        ({"ci_cut": np.zeros(SHAPE)}, r"headline\.ci_cut must be bool; got float64"),
         ({"estimate": np.zeros((2, 1))}, r"headline\.estimate must have dims .* shape \(2, 1\)"),
-        ({"estimate": np.zeros((3, 1, 1))}, r"headline\.estimate .* sizes \(2, 1, 1\), not"),
-        ({"estimat": np.zeros(SHAPE)}, r"headline takes no 'estimat'. Did you mean 'estimate'"),
-        ({"verdict": np.full(SHAPE, "unfair")}, r"headline\.verdict takes no 'unfair'"),
-        ({"std_error_by": {"dyad": np.ones(SHAPE)}}, r"std_error_by takes no 'dyad'"),
+        ({"estimate": np.zeros((3, 1, 1))}, r"headline\.estimate .* sizes \(2, 1, 1\); got"),
+        ({"estimat": np.zeros(SHAPE)}, r"headline has no 'estimat'. Did you mean 'estimate'"),
+        ({"verdict": np.full(SHAPE, "unfair")}, r"headline\.verdict has no 'unfair'"),
+        ({"std_error_by": {"dyad": np.ones(SHAPE)}}, r"std_error_by has no 'dyad'"),
         ({"n_pairs": np.zeros(SHAPE, int)}, r"headline\.estimate must be NaN where there is no"),
-        ({"mde": np.full(SHAPE, "x")}, r"headline\.mde must be float64, not <U1"),
+        ({"mde": np.full(SHAPE, "x")}, r"headline\.mde must be float64; got <U1"),
     ],
 )
 def test_a_wrong_array_is_named(changed, message):
@@ -95,7 +95,7 @@ def test_a_wrong_array_is_named(changed, message):
     ("labels", "message"),
     [
         ((("1", "1"), ("baseline",), ("matched",)), r"headline\.group must hold each label once"),
-        ((("1", "2"), ("baseline",), ("match",)), r"pairing_mode takes no 'match'. Did you mean"),
+        ((("1", "2"), ("baseline",), ("match",)), r"pairing_mode has no 'match'. Did you mean"),
     ],
 )
 def test_a_wrong_label_is_named(labels, message):
@@ -104,11 +104,11 @@ def test_a_wrong_label_is_named(labels, message):
 
 
 def test_a_missing_variable_is_named(audit):
-    with pytest.raises(MpcError, match=r"headline\.p_value is missing"):
+    with pytest.raises(MpcError, match=r"headline\.p_value must be present"):
         check_headline(audit.headline.drop_vars("p_value"))
-    with pytest.raises(MpcError, match=r"curve\.n_items is missing"):
+    with pytest.raises(MpcError, match=r"curve\.n_items must be present"):
         check_curve(audit.curve.drop_vars("n_items"))
-    with pytest.raises(MpcError, match=r"moments\.pairs is missing"):
+    with pytest.raises(MpcError, match=r"moments\.pairs must be present"):
         check_moments(audit.moments.drop_vars("pairs"))
 
 
@@ -120,7 +120,7 @@ def test_dims_in_another_order_are_refused(audit):
 
 def test_float32_is_refused(audit):
     narrow = audit.headline.assign(dof=audit.headline["dof"].astype("float32"))
-    with pytest.raises(MpcError, match=r"headline\.dof must be float64, not float32"):
+    with pytest.raises(MpcError, match=r"headline\.dof must be float64; got float32"):
         check_headline(narrow)
 
 

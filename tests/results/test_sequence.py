@@ -127,7 +127,7 @@ def test_audits_with_other_bounds_pool_without_a_sequence(ratings):
     ]
     with pytest.warns(UserWarning, match="the confidence sequence: not all audits know the same"):
         pooled = mpc.pool(audits)
-    with pytest.raises(mpc.MpcError, match="need the bounds of the outcome"):
+    with pytest.raises(mpc.MpcError, match="must have bounds of the outcome"):
         pooled.confidence_sequence()
 
 
@@ -143,7 +143,7 @@ def test_a_walked_log_bets_from_the_sums_that_memory_has(ratings, tmp_path):
     walked.pairs("a", limit=1)
     assert found.attrs["method"] == "betting from sums"
     assert found.equals(walked.confidence_sequence())
-    with pytest.raises(mpc.MpcError, match="need the bounds of the outcome"):
+    with pytest.raises(mpc.MpcError, match="must have bounds of the outcome"):
         mpc.audit(tmp_path / "log.parquet", **COLUMNS, **HOW, memory="1GB").confidence_sequence()
     with pytest.raises(mpc.MpcError, match=r"within bounds=\(0, 4\); got"):
         mpc.audit(tmp_path / "log.parquet", **COLUMNS, **HOW, memory="1GB", bounds=(0, 4))
@@ -152,7 +152,7 @@ def test_a_walked_log_bets_from_the_sums_that_memory_has(ratings, tmp_path):
 def test_without_bounds_there_is_no_sequence_and_no_gate(ratings):
     audit = mpc.audit(ratings, **COLUMNS, **HOW)
     for ask in (audit.confidence_sequence, lambda: audit.check(anytime=True)):
-        with pytest.raises(mpc.MpcError, match=r"run mpc.audit\(…, bounds=\(0, 5\)\) with"):
+        with pytest.raises(mpc.MpcError, match=r"Run mpc.audit\(…, bounds=\(0, 5\)\) with"):
             ask()
     assert audit.confidence_sequence(asymptotic=True).attrs["method"] == "asymptotic"
 

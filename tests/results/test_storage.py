@@ -123,7 +123,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_scrap(audit, saved, monkeypatc
         raise OSError("no space left on device")
 
     monkeypatch.setattr(storage.os, "replace", full)
-    with pytest.raises(MpcError, match=r"a\.nc' could not be written: no space left"):
+    with pytest.raises(MpcError, match=r"a\.nc' cannot be written: no space left"):
         audit.save(saved)
     assert [path.name for path in saved.parent.iterdir()] == ["a.nc"]
     assert saved.read_bytes() == before
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_no_scrap(audit, saved, monk
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(storage, "open", Full, raising=False)
-    with pytest.raises(MpcError, match=r"a\.nc' could not be written: .*No space left"):
+    with pytest.raises(MpcError, match=r"a\.nc' cannot be written: .*No space left"):
         audit.save(saved)
     assert [path.name for path in saved.parent.iterdir()] == ["a.nc"]
     assert saved.read_bytes() == before
@@ -167,14 +167,14 @@ except mpc.MpcError as error:
 def test_python_ends_well_after_a_write_that_failed(tmp_path):
     words = [sys.executable, "-c", FULL, str(tmp_path / "a.nc")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    assert "a.nc' could not be written: " in done.stdout
+    assert "a.nc' cannot be written: " in done.stdout
     assert (done.returncode, done.stderr) == (0, "")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["none/a.nc", "."])
 def test_a_path_that_cannot_be_a_file_is_refused(audit, tmp_path, path):
-    with pytest.raises(MpcError, match="give a file in a folder that exists"):
+    with pytest.raises(MpcError, match="Give a file in a folder that exists"):
         audit.save(tmp_path / path)
 
 
@@ -204,14 +204,14 @@ def test_a_truncated_file_is_named(saved, share):
 
 def test_a_foreign_netcdf_file_is_named(tmp_path):
     xr.Dataset({"rain": ("day", [1.0])}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    with pytest.raises(MpcError, match=r"a\.nc' is not a saved audit"):
+    with pytest.raises(MpcError, match=r"a\.nc' must be a saved audit"):
         load(tmp_path / "a.nc")
 
 
 def test_a_newer_schema_is_refused(saved):
     with h5py.File(saved, "a") as file:
         file.attrs["schema_version"] = 99
-    with pytest.raises(MpcError, match=r"saved with schema 99, newer than 2 .* upgrade mpc_lab"):
+    with pytest.raises(MpcError, match=r"a schema of at most 2, .*; got 99\. Upgrade mpc_lab"):
         load(saved)
 
 
@@ -219,7 +219,9 @@ def test_a_newer_schema_is_refused(saved):
 def test_a_file_that_lost_a_part_is_named(saved, lost):
     with h5py.File(saved, "a") as file:
         del file[lost]
-    with pytest.raises(MpcError, match=rf"a\.nc' is a damaged audit: .*{lost.split('/')[-1]}"):
+    with pytest.raises(
+        MpcError, match=rf"a\.nc' cannot be read as an audit: .*{lost.split('/')[-1]}"
+    ):
         load(saved)
 
 
@@ -229,5 +231,5 @@ def test_the_same_ranking_is_taken_back(saved):
 
 
 def test_another_ranking_is_refused(saved):
-    with pytest.raises(MpcError, match=r"not the one that .*a\.nc.* fingerprints differ"):
+    with pytest.raises(MpcError, match=r"must be the one that .*a\.nc.* another fingerprint"):
         load(saved, ranking=Rows("beef"))

@@ -36,6 +36,27 @@ def test_an_overvalued_group_names_both_sides(make_audit):
     )
 
 
+@pytest.mark.parametrize("modes", [["matched"], ["symmetric"]])
+def test_tied_pairs_are_compared_with_the_same_score_and_not_with_items_ranked_above(modes):
+    log = mpc.datasets.synthetic(queries=2_000).to_frame()
+    log["score"] = log["score"].round(1)
+    columns = {"query": "query", "score": "score", "outcome": "outcome", "group": "type"}
+    found = {
+        epsilon: next(
+            line
+            for line in lines(
+                mpc.audit(log, **columns, threshold=epsilon, pairing_modes=modes, progress=False)
+            )
+            if line.startswith("Group '1' is ")
+        )
+        for epsilon in (0, 0.1)
+    }
+    assert "undervalued: `outcome` is 0.0" in found[0]
+    assert " higher than for items with the same score (95 % " in found[0]
+    assert "ranked just" not in found[0]
+    assert "than for the items ranked just above" in found[0.1]
+
+
 def test_print_and_repr_show_the_summary(audit):
     assert str(audit) == repr(audit) == audit.summary()
 
@@ -95,7 +116,7 @@ def test_a_group_that_is_not_estimable_is_named_with_its_reason(make_audit, chan
     assert f"Not estimable, 1 group ('2'): {reason}" in text
 
 
-def test_one_pair_in_one_query_is_told_as_such():
+def test_one_pair_in_one_query_is_reported_as_such():
     log = {"q": [1, 1], "s": [0.1, 0.2], "y": [1.0, 0.0], "g": ["a", "b"]}
     audit = mpc.audit(
         log, query="q", score="s", outcome="y", group="g", groups=["a"], progress=False
@@ -132,7 +153,7 @@ def test_two_thousand_groups_stay_short(make_audit):
     assert len(text) < 1500
 
 
-def test_undervalued_stands_before_overvalued(make_audit):
+def test_undervalued_is_listed_before_overvalued(make_audit):
     first, second = lines(make_audit(cells={"1": OVER, "2": UNDER}))[:2]
     assert first.startswith("Group '2' is undervalued")
     assert second.startswith("Group '1' is overvalued")
@@ -144,7 +165,7 @@ def test_what_was_compared_is_said(make_audit):
     assert (
         "Compared: 99 to 1,234 matched pairs a group in 56 queries; a pair is an item of the "
         "group and one outside it, in one query, with scores at most epsilon = 0.002 to 0.01 "
-        "apart (threshold Quantile(0.01))."
+        "apart (threshold Quantile(p=0.01))."
     ) in lines(audit)
 
 

@@ -65,7 +65,7 @@ def test_only_equal_terms_are_pooled(name):
     how = {"threshold": 0.4, "epsilon": [0.4], "progress": False, "groups": ["g0", "g1"]}
     one = mpc.audit(parts[0], **how, **TERMS)
     other = mpc.audit(parts[1], **how, **without(name))
-    with pytest.raises(mpc.MpcError, match=f"pooled at one {name}"):
+    with pytest.raises(mpc.MpcError, match=f"must have one {name}"):
         mpc.pool([one, other])
 
 
@@ -158,8 +158,11 @@ def test_terms_that_change_nothing_change_nothing(ranking):
 
 
 BAD = {
-    "closeness": ("percent", "closeness takes 'score', 'query_sd', 'percentile', not 'percent'"),
-    "contrast": (None, "contrast takes 'difference', 'sign', not None"),
+    "closeness": (
+        "percent",
+        "closeness must be one of 'score', 'query_sd', 'percentile'; got 'percent'",
+    ),
+    "contrast": (None, "contrast must be one of 'difference', 'sign'; got None"),
     "against": ("g9", "There is no group 'g9'"),
     "outcome_cap": ("much", "outcome_cap must be a .*number; got 'much'"),
 }

@@ -12,7 +12,7 @@ def in_place(ranking, group):
 def test_a_rule_that_changes_the_ranking_is_refused_and_the_ranking_stays_as_it_was():
     ranking = mpc.datasets.synthetic(queries=50)
     before = ranking.score.copy()
-    with pytest.raises(mpc.MpcError, match="'in_place' changes the ranking in place"):
+    with pytest.raises(mpc.MpcError, match="'in_place' must leave the ranking unchanged"):
         mpc.audit(ranking, scoring_rules=["baseline", in_place], progress=False)
     assert (ranking.score == before).all()
     assert ranking.score.flags.writeable

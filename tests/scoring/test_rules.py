@@ -146,8 +146,8 @@ def test_a_misspelt_rule_names_the_near_match():
 
 
 @pytest.mark.parametrize("given", [3, None, Boosted, ["boosted"]])
-def test_what_is_no_rule_is_refused(given):
-    with pytest.raises(mpc.MpcError, match="A scoring rule is"):
+def test_anything_but_a_scoring_rule_is_refused(given):
+    with pytest.raises(mpc.MpcError, match="A scoring rule must be"):
         as_rule(given)
 
 
@@ -158,12 +158,14 @@ def test_a_boost_takes_a_finite_number(alpha):
 
 
 def test_labels_must_differ():
-    with pytest.raises(mpc.MpcError, match=r"Two scoring rules have the label 'boosted\(0.1\)'"):
+    with pytest.raises(
+        mpc.MpcError, match=r"Scoring rules must have different labels; got 'boosted\(0.1\)'"
+    ):
         as_rules(["baseline", Boosted(0.1), Boosted(0.1)])
 
 
 def test_no_rule_at_all_is_refused():
-    with pytest.raises(mpc.MpcError, match="needs at least one rule"):
+    with pytest.raises(mpc.MpcError, match="must name at least one rule"):
         as_rules([])
 
 
@@ -173,26 +175,26 @@ def test_one_rule_alone_is_a_list_of_one():
 
 
 def test_a_user_rule_may_not_take_a_built_in_label():
-    with pytest.raises(mpc.MpcError, match="'baseline' is the label of a built-in"):
+    with pytest.raises(mpc.MpcError, match="label of a built-in scoring rule; got 'baseline'"):
         as_rule(Column("baseline"))
 
 
 def test_a_function_without_a_name_is_refused():
-    with pytest.raises(mpc.MpcError, match="has none that can be printed"):
+    with pytest.raises(mpc.MpcError, match="must have a name that can be printed"):
         as_rule(functools.partial(max))
 
 
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
-        ([1.0, 2.0], r"one score for each of the 4 rows, but an array of shape \(2,\)"),
+        ([1.0, 2.0], r"one score for each of the 4 rows; got an array of shape \(2,\)"),
         (np.ones((4, 1)), r"shape \(4, 1\)"),
         (1.0, r"shape \(\)"),
-        ([1, 2, 3, np.inf], "1 of 4 are missing or infinite, the first in row 3"),
-        ([1, None, None, 1], "2 of 4 are missing or infinite, the first in row 1"),
+        ([1, 2, 3, np.inf], "1 of 4 missing or infinite, the first in row 3"),
+        ([1, None, None, 1], "2 of 4 missing or infinite, the first in row 1"),
         (["1", "2", "3", "4"], "must give numbers"),
-        (np.array([1, 2, 3, "4"], dtype=object), "must give numbers, but str came"),
-        ([1j, 2, 3, 4], "must give numbers, but complex128 came"),
+        (np.array([1, 2, 3, "4"], dtype=object), "must give numbers; got str"),
+        ([1j, 2, 3, 4], "must give numbers; got complex128"),
     ],
 )
 def test_scores_that_are_not_a_finite_number_a_row_are_refused(ranking, result, problem):
@@ -203,9 +205,7 @@ def test_scores_that_are_not_a_finite_number_a_row_are_refused(ranking, result, 
         Custom(rule).scores(ranking, "x")
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"), [("text", "numbers"), ("holes", "1 of 4 are missing")]
-)
+@pytest.mark.parametrize(("name", "problem"), [("text", "numbers"), ("holes", "1 of 4 missing")])
 def test_a_column_that_holds_no_scores_is_refused(ranking, name, problem):
     with pytest.raises(mpc.MpcError, match=f"The score column '{name}' must .*{problem}"):
         Column(name).scores(ranking, "x")
