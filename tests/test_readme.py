@@ -50,5 +50,15 @@ def test_it_begins_with_a_sentence_a_picture_and_code_with_its_output_and_stays_
     text = README.read_text("utf-8")
     assert len(text.splitlines()) <= 150
     head = [part.split("\n")[0] for part in text.split("\n\n")[:5]]
-    assert [word[:4] for word in head] == ["# mp", "`mpc", "![Ga", "```p", "log "]
+    assert [word[:4] for word in head] == ["# mp", "`mpc", "<pic", "```p", "log "]
     assert [language for language, _ in blocks()[:2]] == ["python", "text"]
+
+
+def test_its_moving_picture_is_small_and_there_for_light_and_dark():
+    text = README.read_text("utf-8")
+    for theme in ("light", "dark"):
+        file = README.parent / "docs" / "_static" / f"hero-{theme}.webp"
+        assert f'"docs/_static/{file.name}"' in text
+        stored = file.read_bytes()
+        assert b"ANIM" in stored[:64]
+        assert len(stored) < 2_000_000
