@@ -256,7 +256,9 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     except FileNotFoundError as error:
         raise MpcError(f"There is no file {name!r}. Give the path of a text file.") from error
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise MpcError(f"{name!r} must be a text file in UTF-8; got {error}.") from error
+        raise MpcError(
+            f"{name!r} must be a text file in UTF-8; got {error}. Write it again in UTF-8."
+        ) from error
 
 
 def _read_lines(path: str | os.PathLike[str], form: str, places: dict[str, int]) -> pd.DataFrame:

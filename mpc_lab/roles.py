@@ -88,8 +88,8 @@ ROLES = {
         _role(
             "examined",
             "probability that the row was looked at: outcomes are divided by it",
-            "probability that the row was looked at, by which outcomes are divided: a column, or a "
-            "number: the exponent of place^-number",
+            "probability that the row was looked at; outcomes are divided by it. A column, or a "
+            "number n for place^-n",
             "",  # never guessed: it changes what the outcome means
             is_number=True,
         ),

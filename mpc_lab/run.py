@@ -206,9 +206,9 @@ def audit(
         For files that are walked: the folder for what does not fit into memory, by default that
         of the system's temporary files. What is written there is removed at the end.
     sep, encoding : str, optional
-        For text files: what separates their cells, such as ``";"``, and how their letters are
-        written, such as ``"latin-1"``. Both are found where they are not given, and printed
-        unless they are commas and UTF-8.
+        For text files: the separator, such as ``";"``, and the character encoding, such as
+        ``"latin-1"``. Both are detected unless given, and printed unless they are a comma and
+        UTF-8.
     **columns
         The keywords of :class:`mpc_lab.Ranking`, when `data` is not one.
 

@@ -525,8 +525,8 @@ REASONS: dict[str, Reason] = {
     for reason in (
         Reason(
             BRACKET,
-            "beside the items just above and those just below they are not on the same side of 0, "
-            "which a ranking without bias shows too",
+            "the gap to the items just above and the gap to those just below do not both exclude 0 "
+            "on the same side, which a ranking without bias shows too",
         ),
         Reason(
             SHOWN_ORDER,

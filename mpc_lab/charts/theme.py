@@ -354,7 +354,7 @@ def is_clear_but_open(cell: Cell) -> bool:
 
 
 def explain_hollow(cells: Sequence[Cell]) -> list[str]:
-    """Return the line of a subtitle that says what a hollow mark is; none where there is none."""
+    """Return the subtitle line that explains hollow marks; an empty list if there are none."""
     reasons = {cell.reason for cell in cells if is_clear_but_open(cell)}
     if not reasons:
         return []

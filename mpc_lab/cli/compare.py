@@ -120,8 +120,8 @@ COMPARE = Command(
         "usage": "mpc-lab compare NEW.nc OLD.nc [options]\n"
         "       mpc-lab compare LOG --score NEW --against OLD --query … --outcome … --group … "
         "[options]",
-        "description": "The gap of each group in one less that in the other, with the interval of "
-        "the difference.",
+        "description": "Subtract the gap of each group under old from its gap under new, with an "
+        "interval for each difference.",
         "epilog": "exit codes of --gate: 0 every gap is shown to be no larger than the old one by "
         "more than --no-worse-by, 1 some gap is shown to be larger by more, 2 the data cannot "
         "tell; 3 and above are errors.",

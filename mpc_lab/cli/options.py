@@ -120,11 +120,11 @@ OPTIONS = (
         Option("group_sep", "text", 'split the labels of --group by this, such as "|"', "TEXT"),
         Option("missing", "text", "what to do with rows that lack a value", "", ("raise", "drop")),
         Option("ascending", "flag", "a smaller score is better: a distance, a rank"),
-        Option("examined_floor", "number", "--examined below it is raised to it (0.05)", "NUMBER"),
+        Option("examined_floor", "number", "raise lower --examined to this (0.05)", "NUMBER"),
         Option("outcome_name", "text", "what to call the outcome (its column)", "WORD"),
         Option("guess", "flag", "guess the columns that are not given; check what it prints"),
-        Option("sep", "text", "what separates cells of text files (found)", "CHARACTER"),
-        Option("encoding", "text", "how letters of text files are written (found)", "ENCODING"),
+        Option("sep", "text", "separator of text files (detected)", "CHARACTER"),
+        Option("encoding", "text", "character encoding of text files (detected)", "ENCODING"),
     ),
     *_under(
         RUN,
@@ -134,7 +134,7 @@ OPTIONS = (
     ),
     *_under(
         COMPARED,
-        Option("groups", "texts", "audit these only (all); with --run: a table of them", "NAME,…"),
+        Option("groups", "texts", "audit only these (all); with --run: its group table", "NAME,…"),
         Option(
             "rules",
             "rules",
@@ -227,7 +227,7 @@ OPTIONS = (
             "the most pairs of a query, the closest ones, that --anytime looks at (10)",
             "N",
         ),
-        Option("bootstrap", "whole", "also resample queries so many times (0)", "N"),
+        Option("bootstrap", "whole", "also resample queries this many times (0)", "N"),
         Option("seed", "whole", "seed of whatever is drawn at random (0)", "N"),
     ),
     *_under(
@@ -241,7 +241,7 @@ OPTIONS = (
         Option(
             "spill",
             "path",
-            "the folder for what does not fit; emptied at the end (the system's temporary folder)",
+            "where to make a folder for temporary files, removed at the end (the system's own)",
             "FOLDER",
         ),
     ),
@@ -251,7 +251,7 @@ OPTIONS = (
         Option(
             "pairs",
             "pairs",
-            "show so many pairs of each flagged group in the report (0); with words, as --modes",
+            "pairs to show of each flagged group in the report (0); with words, same as --modes",
             "N|MODE,…",
         ),
         Option(

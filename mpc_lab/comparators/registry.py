@@ -361,7 +361,7 @@ def _says(mpc: Comparison, group: str) -> str:
 
 
 def verdict_word(says: str) -> str:
-    """Return the word of a person for what a measure says: what is favoured is overvalued."""
+    """Return what a measure says in plain words: "favoured" becomes "overvalued"."""
     return OVERVALUED if says == FAVOURED else says
 
 

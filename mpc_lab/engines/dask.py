@@ -58,11 +58,11 @@ def _is_lost(error: BaseException) -> bool:
 
 @contextmanager
 def reaching_dask() -> Iterator[None]:
-    """Say so in one sentence if the scheduler or the workers are lost inside the block."""
+    """Explain in one sentence if the scheduler or the workers are lost inside the block."""
     with explain_lost(
         _is_lost,
         "The Dask cluster did not finish the audit ({}). Check that its scheduler and its workers "
-        "run and have memory enough, connect to it again, and run the audit again.",
+        "run and have enough memory, connect to it again, and run the audit again.",
     ):
         yield
 
@@ -273,7 +273,7 @@ def _add(found: list[Any]) -> Any:
 
 
 def _wait(futures: Sequence[Any], done: Callable[[], None] | None) -> None:
-    """Wait for futures, and say so after each."""
+    """Wait for futures, and report progress after each."""
     import distributed
 
     completed: Any = distributed.as_completed

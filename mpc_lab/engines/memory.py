@@ -344,7 +344,7 @@ class MemoryWalk:
 
 
 def reported(results: Iterator[Result], done: Callable[[], object] | None) -> Iterator[Result]:
-    """Yield results, and say so after each."""
+    """Yield results, and report progress after each."""
     for result in results:
         if done:
             done()

@@ -64,14 +64,14 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _is_stopped(error: BaseException) -> bool:
-    """Tell whether PySpark asserts in vain that there is a session."""
+    """Whether an assertion of PySpark failed because no session is active."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return isinstance(error, AssertionError) and not getattr(context, "_active_spark_context", True)
 
 
 @contextmanager
 def reaching_spark() -> Iterator[None]:
-    """Say so in one sentence if the session is lost inside the block."""
+    """Explain in one sentence if the session is lost inside the block."""
     with explain_lost(
         _is_lost,
         "The Spark session does not answer any more ({}). Start a session, make the frame again "

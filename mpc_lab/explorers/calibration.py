@@ -28,7 +28,7 @@ _ALL_ITEMS = "calibration compares all items, not pairs"
 
 
 class CalibrationExplorer(Explorer):
-    """Whether items of a group do as well as others at the same score.
+    """Whether outcomes of a group differ from those of other items at the same score.
 
     Parameters
     ----------

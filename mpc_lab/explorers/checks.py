@@ -46,7 +46,7 @@ CHECKS = {
         "Standard errors",
         False,
         "How much wider the intervals are because pairs share queries and items. Where the first "
-        "mark lies far below the others, an audit that takes pairs as independent would overstate. "
+        "mark is far below the others, an audit that takes pairs as independent would overstate. "
         "At each group's own threshold ε.",
     ),
     "power": _Check(

@@ -508,7 +508,7 @@ class Start:
         elif self.state.frame is None:
             self.controls["note"].text = "Choose the rows first."
         else:
-            self.controls["note"].text = "Mend the problems above first."
+            self.controls["note"].text = "Fix the problems above first."
         self._show_code()
 
     def _show_code(self) -> None:

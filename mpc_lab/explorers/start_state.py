@@ -252,7 +252,7 @@ class StartState(traitlets.HasTraits):
         known = SCORING_RULES if proposal["trait"].name == "scoring_rules" else tuple(MODES)
         for name in proposal["value"]:
             if name not in known:
-                raise traitlets.TraitError(f"There is no {name!r}.{near_match(name, known)}")
+                raise traitlets.TraitError(f"There is no choice {name!r}.{near_match(name, known)}")
         if not proposal["value"]:
             raise traitlets.TraitError(
                 f"{proposal['trait'].name} must be at least one of {', '.join(known)}; got none."

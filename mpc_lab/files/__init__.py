@@ -171,7 +171,7 @@ class Files:
             path, other = next(pair for pair in others if common_type([first, pair[1]]) is None)
             raise MpcError(
                 f"Column {name!r} must be of one kind in all files; got {first} in {one!r} and "
-                f"{other} in {path!r}. Write it in one kind."
+                f"{other} in {path!r}. Write it as one kind in all files."
             )
         return made
 
@@ -284,7 +284,7 @@ def _how_read(part: LogFile, name: str, roles: Roles) -> tuple[Any, Callable[[An
     if plain is None:
         raise MpcError(
             f"Column {name!r} of {part.path!r} must hold text, numbers or times that Python "
-            f"knows; got {kept}."
+            f"knows; got {kept}. Write it as one of these."
         )
     if read is not None:
         return pa.float64() if read is text_to_numbers else pa.bool_(), read
@@ -338,7 +338,7 @@ def _find_paths(data: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
             found[file] = path
     for path in found.values():
         if kind_of(path) is None:
-            raise MpcError(f"A file of a log must be {ACCEPTED}; got {path!r}.")
+            raise MpcError(f"A file of a log must be {ACCEPTED}; got {path!r}. Leave it out.")
     return tuple(found.values()), tuple(again)
 
 
@@ -351,7 +351,8 @@ def _status(path: str) -> os.stat_result:
             return status
     except FileNotFoundError as error:
         raise MpcError(
-            f"{path!r} must lead to a file; got a link to one that does not exist."
+            f"{path!r} must lead to a file; got a link to one that does not exist. Fix the link, "
+            "or leave it out."
         ) from error
     except OSError as error:
         raise MpcError(f"{path!r} cannot be read: {error.strerror}.") from error

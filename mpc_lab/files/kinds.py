@@ -10,7 +10,7 @@ import json
 import lzma
 import os
 import re
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -62,8 +62,10 @@ class LogFile:
         pairs = [(unquote(part[1]), unquote(part[2])) for part in parts if part]
         found = dict(pairs)
         if len(found) < len(set(pairs)):
+            name, times = Counter(name for name, _ in set(pairs)).most_common(1)[0]
             raise MpcError(
-                f"The folders of {self.path!r} must name each column once; got a column twice."
+                f"The folders of {self.path!r} must name each column once; got {name!r} {times} "
+                "times. Rename the folders."
             )
         return {
             key: None if value in _NO_LABEL else value
@@ -260,7 +262,8 @@ class Text(Written):
     def _read_schema(self) -> Any:
         if not self.scan.bytes:
             raise MpcError(
-                f"{self.path!r} must name the columns in its first line; got an empty file."
+                f"{self.path!r} must name the columns in its first line; got an empty file. Leave "
+                "it out, or write the names."
             )
         with self._reader() as reader:
             return pa.schema([(name, pa.string()) for name in reader.schema.names])
@@ -350,7 +353,7 @@ class JsonLines(Written):
         if held := self._mixed.get(name):
             raise MpcError(
                 f"Column {name!r} of {self.path!r} must hold values of one kind; got "
-                f"{' and '.join(sorted(held))}."
+                f"{' and '.join(sorted(held))}. Write it as one kind."
             )
         return found
 
@@ -386,7 +389,7 @@ class JsonLines(Written):
         if len(line) == _BLOCK:
             raise MpcError(
                 f"Line {number:,} of {self.path!r} must have at most {_BLOCK >> 20} MB; got "
-                "a longer one."
+                "a longer one. Write one object a line."
             )
         try:
             found = json.loads(line.strip())

@@ -345,7 +345,7 @@ def estimate_targets(
 
 
 def _in_units(found: Estimates, scale: Floats) -> Estimates:
-    """Multiply estimates and their errors, which may leave no room for their squares."""
+    """Multiply estimates and errors by a scale; their squares may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinite beyond the largest number
         return replace(
             found,

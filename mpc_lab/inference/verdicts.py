@@ -38,8 +38,8 @@ from mpc_lab.vocabulary import (
 )
 
 COVERS_ZERO = "interval covers 0"
-# Without so much overlap of the places that both sides were shown at, there is no direction; nor
-# where so many pairs were shown the other way round.
+# No direction is given if the places of both sides overlap less than this, or if a larger share of
+# the pairs was shown the other way round.
 LEAST_OVERLAP = 0.2
 MOST_SHOWN_ABOVE = 0.25
 

@@ -207,7 +207,7 @@ def list_entries(
 def _written(
     write: Callable[[_Places], None], counts: Sequence[int], counted: bool, weighted: bool
 ) -> list[tuple[Entries, Entries]]:
-    """Make room and let entries be written; where there may be more or fewer, `counted` before."""
+    """Make room for entries and write them; if `counted`, count them first to know the room."""
     sizes = [2 * n for n in counts], list(counts)
     if counted:
         nothing = [0] * len(counts)

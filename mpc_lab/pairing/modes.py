@@ -1,4 +1,4 @@
-"""From modes to the numbers that kernels take: bins, and which side takes a pair where.
+"""Turn modes into numbers for kernels: the bins, and in which bin each side books a pair.
 
 A pair is seen in one of three directions: *up*, the group's item has the lower score of the two;
 *down*, it has the higher; or it is a *tie*. A *band* is one way to sort distances into bins: sides

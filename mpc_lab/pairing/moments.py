@@ -47,7 +47,7 @@ class Quadratic:
         return Quadratic(*new)
 
     def times(self, scale: Floats) -> Quadratic:
-        """Return the sums of clusters that count so many times as much."""
+        """Return the sums with each cluster multiplied by `scale`."""
         return Quadratic(self.cc * scale**2, self.cu * scale**2, self.uu * scale**2)
 
 

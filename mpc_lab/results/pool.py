@@ -100,9 +100,8 @@ def pool(audits: Sequence[Audit]) -> Audit:
     """
     audits = list(names_in(audits))
     if not audits or not all(isinstance(audit, Audit) for audit in audits):
-        raise MpcError(
-            "audits must be a list of audits; got something else. Give mpc.pool([a, b])."
-        )
+        kinds = ", ".join(sorted({type(audit).__name__ for audit in audits})) or "an empty list"
+        raise MpcError(f"audits must be a list of audits; got {kinds}. Give mpc.pool([a, b]).")
     if len(audits) == 1:
         return audits[0]
     _check_rows(audits)

@@ -217,7 +217,8 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
         found = {name: json.loads(str(attrs[name])) for name in texts}
         options = found.get("options", {})
         if not all(isinstance(value, dict) for value in found.values()):
-            raise MpcError("Options, versions and columns must be JSON objects; got others.")
+            kinds = ", ".join(f"{name}: {type(value).__name__}" for name, value in found.items())
+            raise MpcError(f"Options, versions and columns must be JSON objects; got {kinds}.")
         if "level" in options:
             check_level(options["level"])
         if options.get("cluster", "query") not in public_variances():

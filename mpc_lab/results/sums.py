@@ -128,7 +128,7 @@ def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, A
     """Return the sums of a mode of two sides as they are saved.
 
     Inside cells of places those over clusters are known only at the thresholds of the headline,
-    from a second pass; the sums of the cells are known at all.
+    from a second pass; the sums of the cells are known at all thresholds.
     """
     cells = _side_cells(by_rule)
     if by_rule[0].cells is not None:

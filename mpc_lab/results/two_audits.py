@@ -126,7 +126,11 @@ def _has_rows(audit: Audit) -> bool:
 def _two_rankings(given: Any) -> tuple[Ranking, Ranking]:
     two = tuple(given) if isinstance(given, list | tuple) else (given, given)
     if len(two) != 2 or not all(hasattr(one, "fingerprint") for one in two):
-        raise MpcError("ranking must be an mpc.Ranking, or two of them; got something else.")
+        kinds = ", ".join(type(one).__name__ for one in two)
+        raise MpcError(
+            f"ranking must be an mpc.Ranking, or two of them; got {kinds}. Give "
+            "ranking=(new_ranking, old_ranking)."
+        )
     return two[0], two[1]
 
 

@@ -42,7 +42,9 @@ def spill_folder(spill: str | os.PathLike[str] | None) -> Iterator[Path]:
     """Make a folder of our own inside the one for spilling, and remove it at the end."""
     known = spill is None or isinstance(spill, str | os.PathLike)
     if not known or (spill is not None and not os.path.isdir(spill)):
-        raise MpcError(f"spill must be a folder that exists; got {str(spill)!r}.")
+        raise MpcError(
+            f"spill must be a folder that exists; got {str(spill)!r}. Make it, or leave spill out."
+        )
     made = Path(spill or tempfile.gettempdir(), f"mpc_lab-{uuid.uuid4().hex}")
     try:
         _make_folder(made)  # in here, so that a signal that comes meanwhile leaves nothing

@@ -435,7 +435,7 @@ def key_to_id(files: Files, name: Hashable, key: Any) -> Any:
 
 
 def explain(database: Database, rows: DuckRows, files: Files) -> MpcError:
-    """Return the error for the first check that the rows do not pass, in the order of memory."""
+    """Return the error of the first failing check, in the order of a log in memory."""
     changed = (
         "The files of the log must not change during an audit; got other rows at the second "
         "reading. Let nothing write to them."

@@ -79,7 +79,7 @@ def _lists(found: Difference, group: str) -> list[str]:
     return [
         minus(
             f"Ranked lists{which}: {ndcg}the first {found.attrs['top']} items of "
-            f"{percent(round(churn, 3))} of the queries are others, and an item moves by "
-            f"{moved:.3g} places in the mean."
+            f"{percent(round(churn, 3))} of the queries differ, and an item moves by "
+            f"{moved:.3g} places on average."
         )
     ]

@@ -126,7 +126,7 @@ def check_largest_query(look: Look) -> Finding | None:
     if look.options.get("estimand", "pairs") == "pairs" and queries[group] * HEAVY_QUERY > 1:
         remedy = look.again(estimand="queries")
         return Finding(name, CAUTION, f"{who.named} {said}", remedy, f"{who.numbered} {said}")
-    remedy = "Look at the rows of that query; then decide whether they belong into the log"
+    remedy = "Look at the rows of that query; then decide whether they belong in the log"
     return Finding(
         name,
         CAUTION,
@@ -141,8 +141,8 @@ def _only_query(look: Look) -> tuple[str, str]:
     """Say that a log is one query, and what to do."""
     column = look.columns.get("query")
     sentence = (
-        "The log has one query: an interval says how much gaps differ between queries, and there "
-        "is nothing to tell it from."
+        "The log has one query, so it cannot show how much gaps differ between queries, which is "
+        "what an interval measures."
     )
     return sentence, f"Name a column with several values as query; got query={column!a}."
 
@@ -232,7 +232,7 @@ def check_largest_item(look: Look) -> Finding | None:
     shown = label if owner == "producer" else ranking.item_names([code])[0]
     sentence = (
         f"{owner.capitalize()} {shown_label(shown)} is in {shown_share(share)} of the pairs of "
-        f"group {quote(group)}: the finding is much about it."
+        f"group {quote(group)}: the finding is largely about it."
     )
     value = _plain_value(label)
     words = f"Audit again without the rows whose {column} is {value!a}, and compare."

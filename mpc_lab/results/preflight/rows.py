@@ -97,7 +97,7 @@ def check_labels(look: Look) -> Finding:
 
 
 def _whole_groups(look: Look) -> tuple[str, str] | None:
-    """Say of groups that have every row that nothing is outside them, and what to do."""
+    """Report groups that hold every row, so that nothing is outside to compare with."""
     if look.ranking is None:
         return None
     every = np.bitwise_and.reduce(look.ranking.masks, axis=1)

@@ -216,7 +216,7 @@ class _Judge:
     def _spread(
         self, whole: Moments, cells: dict[str, Any], shown: dict[str, float]
     ) -> dict[str, Floats]:
-        """Return who was shown where, of this group alone, in the modes that it has a say in."""
+        """Return place overlap and shown order of this group, for the modes that they affect."""
         if not shown or np.isnan(shown["place_overlap"]):
             return {}
         two = np.array([mode.two_sided for mode in whole.modes])

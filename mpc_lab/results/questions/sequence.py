@@ -72,7 +72,7 @@ def _fixed_threshold(audit: AuditBase) -> float:
 
 
 def _refuse_weights(audit: AuditBase) -> None:
-    """Refuse pairs that do not count alike: a bet is on a mean over at most so many of a query."""
+    """Refuse weighted pairs: bets are on a mean over at most `pairs_cap` equal pairs a query."""
     refuse_terms(audit, "confidence_sequence", {"estimand": _ALIKE})
     if columns(audit).get("weight") is not None:
         raise MpcError(
