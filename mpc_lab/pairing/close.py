@@ -159,7 +159,7 @@ def gram_of(design: Design, log: Log, first: int, last: int) -> Gram:
 
 
 def count_within(width: float, log: Log, first: int, last: int) -> int:
-    """Return how many pairs of some units are at most `width` apart."""
+    """Return how many pairs of some units are at most `width` apart; none below 0, or NaN."""
     return int(_count(log.units, log.starts, log.score, width, first, last))
 
 
@@ -617,6 +617,9 @@ def _list_dyads(
 @kernel
 def _count(units: Ints, starts: Ints, score: Floats, width: float, first: int, last: int) -> int:
     n = 0
+    # A row is not within a negative width of itself: the search for its window would not end.
+    if not width >= 0.0:
+        return n
     for q in range(units[first], units[last]):
         low = starts[q]
         for row in range(starts[q], starts[q + 1]):

@@ -68,8 +68,9 @@ def covariances(
         scaling = _scalings(own) if mode.two_sided else None
         tables = [_of_differences(part) for part in own] if mode.two_sided else []
         task = partial(_products, mode, epsilon, mean, scaling, tables)
-        start = np.zeros((len(count), len(count)))
-        products = source.together(rules, task, "correlating groups", start)
+        products = np.zeros((len(count), len(count)))
+        if (epsilon >= 0).any():
+            products = source.together(rules, task, "correlating groups", products)
         found.append(products / np.outer(count, count))
     return found
 
@@ -151,7 +152,7 @@ def _products(
 def _can_visit_once(log: Log, epsilon: Floats) -> bool:
     """Whether to visit the close pairs once for all groups costs less than windows for each."""
     most = _VISITS_A_ROW * len(log.row) * epsilon.shape[1]
-    widest = float(np.nanmax(epsilon, initial=NO_THRESHOLD))
+    widest = float(np.fmax.reduce(epsilon, axis=None, initial=NO_THRESHOLD))
     return bool(count_within(widest, log, 0, len(log.units) - 1) <= most)
 
 
@@ -161,12 +162,12 @@ def _products_of_sides(
     """Return ΣUU′ over units for a mode of two sides, all groups of a log in one visit of pairs."""
     n_groups, n_units = len(epsilon), len(log.units) - 1
     alpha, eta = (np.array([one[k] for one in scaling]) for k in range(2))
+    thresholds = np.where(epsilon >= 0, epsilon, NO_THRESHOLD)
     if table is None:
         line = np.zeros((2, n_groups, 4))
         line[..., 0] = 1.0
         parts = np.ones((2, n_groups)), np.zeros((2, n_groups))
-        table = SideTable(*parts, line, np.full(n_groups, np.nanmax(epsilon)), False)
-    thresholds = np.where(epsilon >= 0, epsilon, NO_THRESHOLD)
+        table = SideTable(*parts, line, np.full(n_groups, thresholds.max()), False)
     total = np.zeros((n_groups, n_groups))
     for start in range(0, n_units, _UNITS_VISITED):
         end = min(start + _UNITS_VISITED, n_units)

@@ -57,3 +57,25 @@ def test_all_groups_at_once_vary_as_each_group_alone(monkeypatch, columns, optio
     assert np.isfinite(once[0]).any()
     for one, other in zip(once, apart, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("modes", [["symmetric"], ["matched"], ["symmetric", "matched"]])
+def test_groups_that_no_list_mixes_have_no_pairs_to_visit(monkeypatch, modes):
+    monkeypatch.setattr(correlating, "unit_sides", _no_visit)
+    rng = np.random.default_rng(5)
+    log = log_of(0, rng)
+    log |= {"even": log["query"] % 2 == 0, "third": log["query"] % 3 == 0}
+    names = {"query": "query", "item": "item", "score": "score", "outcome": "clicks"}
+    found = mpc.audit(
+        mpc.Ranking(log, **names, group=["even", "third"]),
+        pairing_modes=modes,
+        adjust="romano_wolf",
+        progress=False,
+    )
+    assert (found.headline["n_pairs"] == 0).all()
+    assert found.headline["p_adjusted"].isnull().all()
+
+
+def _no_visit(*_):
+    raise AssertionError("there is no pair to visit")
