@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mpc_lab.errors import MpcError, check_epsilon
 from mpc_lab.results.base import check_label, need_rows, refuse_rank_only, refuse_terms, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import number, percent, quote
+from mpc_lab.text import minus, number, percent, quote
 
 if TYPE_CHECKING:
     from mpc_lab.objective.boosts import Boosts
@@ -173,14 +173,14 @@ class FairBoost:
         who, level = quote(self.group), percent(self.level)
         reach = describe_set(self)
         if np.isnan(self.alpha):
-            return f"No boost of group {who} is found: {self.note} ({level} set {reach})."
+            return minus(f"No boost of group {who} is found: {self.note} ({level} set {reach}).")
         said = (
             f"The fitted outcome difference of group {who} is 0 at a boost of "
             f"{number(self.alpha, 4)} ({level} set {reach})."
         )
         measured = f" {describe_held_out(self)}" if self.held_out else ""
         note = f" {self.note[:1].upper()}{self.note[1:]}." if self.note else ""
-        return f"{said}{measured}{note}"
+        return minus(f"{said}{measured}{note}")
 
     def __repr__(self) -> str:
         return f"{self.sentence} {self.caution}".rstrip()

@@ -13,7 +13,7 @@ from mpc_lab.results.base import headline_epsilon, inference_options, need_rows
 from mpc_lab.results.questions.boosts import refuse_boost
 from mpc_lab.results.questions.pairs import CellRows, open_cell
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import p_value, plural, quote
+from mpc_lab.text import minus, p_value, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.inference.certificate import Certified
@@ -68,8 +68,8 @@ class Certificate:
         level = f"{100 * self.level:g} %"
         if self.alpha == 0:
             who = quote(self.group)
-            return f"No boost of {who} is certified at {level} confidence: {self._why()}."
-        return (
+            return minus(f"No boost of {who} is certified at {level} confidence: {self._why()}.")
+        return minus(
             "If outcome differences depend on items only through the distance of their scores, "
             "and their mean does not change sign inside a bin, a boost of up to "
             f"{self.alpha:.4g} raises the expected objective, at {level} confidence. "

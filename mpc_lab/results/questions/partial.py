@@ -24,7 +24,7 @@ from mpc_lab.results.base import (
 from mpc_lab.results.questions.balance import Covariates, read_covariates
 from mpc_lab.results.schema import AuditBase, text
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import listing, number, quote
+from mpc_lab.text import listing, minus, number, quote
 from mpc_lab.vocabulary import ITEM, Floats
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class PartialGaps:
             if found
             else " Net of them, no adjusted interval excludes 0."
         )
-        return f"With {what} held fixed, {'; '.join(said)}.{clear}{more}"
+        return minus(f"With {what} held fixed, {'; '.join(said)}.{clear}{more}")
 
     def _left_out(self, why: str) -> str:
         """Say which columns were left out for a reason."""
