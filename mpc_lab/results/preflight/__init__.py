@@ -1,7 +1,8 @@
 """A look at a log before its findings are read: what would make them say something else.
 
-A check is a function in ``rows`` (never looks at outcomes) or ``outcomes`` (asks an audit), and a
-line in one of the two lists here. It returns a state, a sentence with its numbers, and a remedy.
+A check is a function in ``rows`` (never looks at outcomes), ``outcomes`` or ``reach`` (both ask an
+audit), and a line in one of the two lists here. It returns a state, a sentence with its numbers,
+and a remedy.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pandas as pd
 from mpc_lab.errors import MpcError
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.base import settings
-from mpc_lab.results.preflight import outcomes, rows
+from mpc_lab.results.preflight import outcomes, reach, rows
 from mpc_lab.results.preflight.look import CAUTION, MARKS, OK, STOP, Finding, Look, as_rows
 from mpc_lab.results.summary import slices
 from mpc_lab.text import plural
@@ -44,8 +45,8 @@ OUTCOME_CHECKS: tuple[Check, ...] = (
     outcomes.check_largest_query,
     outcomes.check_tails,
     outcomes.check_largest_item,
-    outcomes.check_enough_pairs,
-    outcomes.check_threshold,
+    reach.check_enough_pairs,
+    reach.check_threshold,
     outcomes.check_complements,
 )
 # These need rows, and are not asked of files that are walked, of clusters and of pools.

@@ -1,4 +1,4 @@
-"""Checks of an audit: what its pairs rest on, and what could have been found.
+"""Checks of an audit: what its outcomes are like, and what its pairs rest on.
 
 Each takes a :class:`Look` with an audit, and with rows unless they stayed elsewhere, and returns a
 :class:`Finding`, or None where its question does not arise.
@@ -13,26 +13,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.pairing.terms import Enough, Powered, parse_threshold
 from mpc_lab.results.base import read_complements
 from mpc_lab.results.preflight.look import (
     CAUTION,
-    ENOUGH,
+    FEWEST_PAIRS,
+    HEAVY_QUERY,
     OK,
     STOP,
     Finding,
     Look,
     and_more,
-    close_pairs,
-    line_up,
     shown_label,
     shown_share,
 )
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import listing, noun, number, plural, quote
+from mpc_lab.text import listing, number, plural, quote
 from mpc_lab.vocabulary import AGAINST as RUN_AGAINST
-from mpc_lab.vocabulary import COMPLEMENT, DIRECTIONS, MATCHED, SYMMETRIC, Floats, Ints
+from mpc_lab.vocabulary import COMPLEMENT, DIRECTIONS, SYMMETRIC, Floats, Ints
 
 # ---- does a high score go with a high outcome?
 
@@ -89,10 +87,7 @@ def _ranks(values: Floats, query: Ints) -> Floats:
 
 # ---- whose pairs are they?
 
-HEAVY_QUERY = 0.2
 HEAVY_OWNER = 0.3
-# Of fewer pairs one query or item always has much: what is said then is that they are few.
-FEWEST_PAIRS = 30
 MOST_LISTED = 3_000_000
 
 
@@ -302,211 +297,6 @@ def _time_of(ranking: Any, row: int) -> str:
     if isinstance(value, np.datetime64 | pd.Timestamp):
         return f"{str(pd.Timestamp(value))!a}"
     return ascii(_plain_value(value))
-
-
-# ---- could a gap have been found?
-
-# A gap of so many standard errors is found at the 5 % level in 80 % of logs.
-_ERRORS_FOUND = 2.8
-FINDABLE = 0.25  # standard deviations of the outcome
-# One interval of the pairs of both sides finds what two intervals find with twice the pairs.
-_BOTH_SIDES = 2.0
-
-
-def check_enough_pairs(look: Look) -> Finding | None:
-    """Say what gap could have been found, where that is large for the outcome's spread."""
-    name, least = ENOUGH, look.of_cells("mde_adjusted")
-    word = outcome_word(look.options)
-    if look.ranking is not None and float(np.ptp(look.ranking.outcome)) == 0:
-        sentence = f"{word} is {look.ranking.outcome[0]:g} in every row: nothing to compare."
-        return Finding(name, STOP, sentence, "Check the column of the outcome.")
-    spread, pairs = _outcome_spread(look), look.of_cells("n_pairs")
-    if least and not max(pairs.values()):
-        sentence = "No query has items inside and outside a group with scores close enough."
-        return Finding(name, STOP, sentence, "Check the columns of query and group.")
-    if not least or not spread > 0:
-        return None
-    known = [value if math.isfinite(value) else math.inf for value in least.values()]
-    limit = FINDABLE * spread
-    weak = [value for value in known if value > limit]
-    # Half of the groups; of an even number the better half.
-    middle = sorted(known)[(len(known) - 1) // 2]
-    if middle <= limit:
-        relative = f"{number(middle, 3)} in {word}, {middle / spread:.2g} of its standard deviation"
-        sentence = f"A gap of {relative}, would be found in most groups."
-        return Finding(name, OK, sentence)
-    # Without rows the spread is known of items in close pairs only.
-    among = "" if look.ranking is not None else " among close items"
-    lowest, unable = min(weak), sum(map(math.isinf, known))
-    of_groups = f"{len(weak):,} of {len(known):,} groups" if len(known) > 1 else "the group"
-    if math.isinf(lowest):
-        sentence = f"In {of_groups} a gap of any size would be missed: there is no interval."
-    else:
-        none = f", and in {unable:,} none" if unable else ""
-        sentence = (
-            f"In {of_groups} a gap of {FINDABLE:g} standard deviations of {word}{among} "
-            f"({number(limit, 3)}) would be missed; gaps from {number(lowest, 3)} on would be "
-            f"found{none}."
-        )
-    return Finding(name, CAUTION, sentence, _more_pairs(look, limit, middle))
-
-
-def _outcome_spread(look: Look) -> float:
-    """Return the standard deviation of what pairs compare; without rows, by their differences."""
-    if look.options.get("contrast") == "sign":
-        return 1.0
-    if look.ranking is not None:
-        return float(look.ranking.outcome.std())
-    if look.audit is None or "std_error_by" not in look.audit.headline:
-        return math.nan
-    at = look.audit.headline.sel(scoring_rule=look.part.rule, pairing_mode=look.part.mode)
-    each = at["std_error_by"].sel(variance="naive").values * np.sqrt(at["n_pairs"].values / 2)
-    known = each[np.isfinite(each)]
-    return float(np.median(known)) if len(known) else math.nan
-
-
-def _more_pairs(look: Look, limit: float, least: float) -> str:
-    """Return a wider threshold where that is enough, else how many queries are."""
-    chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
-    pairs = look.of_cells("n_pairs")
-    few = any(count < Enough().pairs for count in pairs.values())
-    enough = few and not isinstance(chosen, Enough | Powered)
-    if not math.isfinite(least):
-        shares = look.of_cells("largest_query_share").values()
-        if look.n_queries > 1 and any(share >= HEAVY_QUERY for share in shares):
-            return "Few queries have most of the pairs: take the remedy of 'largest query' first."
-        if max(pairs.values()) >= Enough().pairs:
-            return "Log more queries: the pairs of these are in too few for an interval."
-        if enough:
-            return "Give threshold=mpc.Enough(), which takes more pairs where there are few."
-        fewer = "Log more queries" + (", or audit larger groups" if len(pairs) > 2 else "")
-        return f"{fewer}: there are too few close pairs for an interval."
-    wanted, room = (least / limit) ** 2, _room(look)
-    if wanted * 1.2 < room:
-        return look.again(threshold=_powered(look, limit), epsilon=None)
-    if wanted * 1.2 < _BOTH_SIDES * room and look.part.mode == MATCHED.name:
-        return look.again(
-            threshold=_powered(look, math.sqrt(_BOTH_SIDES) * limit),
-            pairing_modes=[SYMMETRIC.name, MATCHED.name],
-            epsilon=None,
-        )
-    now = int(look.options["n_queries"])
-    needed = float(f"{wanted * now:.2g}")
-    more = f"with pairs like these it takes about {needed:,.0f}, and this log has {now:,}."
-    if enough:
-        return f"Give threshold=mpc.Enough(), which takes more pairs, and log more queries: {more}"
-    return f"Log more queries: {more}"
-
-
-def _powered(look: Look, effect: float) -> Verbatim:
-    """Return the threshold that finds an effect, with a tenth to spare."""
-    return Verbatim(f"mpc.Powered(effect={_two_digits(0.9 * effect / _adjustment(look))!r})")
-
-
-def _room(look: Look) -> float:
-    """Return how many times as many pairs a threshold has that is just not too far."""
-    reach = [v for v in look.of_cells("epsilon").values() if math.isfinite(v) and v > 0]
-    if not reach or look.options.get("closeness", "score") != "score":
-        return 0.0
-    if look.ranking is None:
-        return _room_of_walked(look)
-    keys = line_up(look.scores, look.sample)
-    near = close_pairs(keys, float(np.median(reach)) / look.scale).sum()
-    far = close_pairs(keys, FAR * float(look.scores.std())).sum()
-    return float(far / near) if near else 0.0
-
-
-def _room_of_walked(look: Look) -> float:
-    """Return the same of the largest threshold that `Powered` tries, a tenth of all distances."""
-    audit = look.audit
-    if audit is None or audit.moments is None or look.part.mode == SYMMETRIC.name:
-        return 0.0
-    every = audit.moments["all_pairs"].sel(scoring_rule=look.part.rule).values
-    now = np.array(list(look.of_cells("n_pairs").values()), dtype=float)
-    return float(np.median(0.1 * every[now > 0] / now[now > 0])) if (now > 0).any() else 0.0
-
-
-def _adjustment(look: Look) -> float:
-    """Return by how much a findable gap is larger than `Powered` knows, who looks at one side."""
-    error, adjusted = look.of_cells("std_error"), look.of_cells("mde_adjusted")
-    alone = {group: _ERRORS_FOUND * value for group, value in error.items()}
-    known = [adjusted[g] / v for g, v in alone.items() if v > 0 and math.isfinite(adjusted[g])]
-    return max(float(np.median(known)), 1.0) if known else 1.0
-
-
-def _two_digits(value: float) -> float:
-    """Return a number above 0, rounded down to two digits."""
-    power = 10.0 ** (1 - math.floor(math.log10(value)))
-    return math.floor(value * power) / power
-
-
-FAR = 0.1  # standard deviations of the score
-
-
-def check_threshold(look: Look) -> Finding | None:
-    """Say where the threshold ran out of pairs, or reached scores that are far apart."""
-    name, ranking = "threshold", look.ranking
-    if ranking is None:
-        return _threshold_of_walked(look)
-    if ranking.columns.is_rank_only:
-        return None
-    closeness = look.options.get("closeness", "score")
-    spread = float(look.scores.std()) if closeness == "score" else 1.0
-    scale = look.scale if closeness == "score" else 1.0
-    reach = {g: v / scale for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
-    weak = _weak(look)
-    far = [group for group, value in reach.items() if value > FAR * spread > 0]
-    usual = look.again(threshold=None, epsilon=None)
-    if far:
-        group = max(far, key=reach.__getitem__)
-        unit = "of the score's standard deviation" if closeness == "score" else "on its scale"
-        sentence = (
-            f"Pairs of {len(far):,} {noun(len(far), 'group')} are up to "
-            f"{reach[group] / spread:.2g} {unit} apart ({quote(group)}): not a tie any more."
-        )
-        chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
-        if closeness == "score" and (step := _step(look)) > FAR * spread:
-            sentence += f" Different scores of a query differ by {step / spread:.2g} of it or more."
-            whole = "Give the score as it was before it was rounded or turned into a rank."
-            return Finding(name, CAUTION, sentence, whole)
-        # A rule that went so far did so for want of pairs: a closer threshold has fewer still.
-        fewer = "Log more queries" + (", or audit larger groups" if len(reach) > 2 else "")
-        few = f"{fewer}: there are too few close pairs."
-        return Finding(name, CAUTION, sentence, usual if isinstance(chosen, float) else few)
-    if weak:
-        return _powerless(weak)
-    largest = max(reach.values(), default=0.0) / spread if spread else 0.0
-    return Finding(
-        name, OK, f"Scores of a pair are at most {largest:.2g} standard deviations apart."
-    )
-
-
-def _step(look: Look) -> float:
-    """Return the least distance above 0 of two scores in one query of the sample."""
-    apart = np.diff(look.scores)[np.diff(look.sample.query) == 0]
-    return float(apart[apart > 0].min(initial=math.inf))
-
-
-def _weak(look: Look) -> list[str]:
-    return [group for group, flag in look.of_cells("underpowered").items() if flag]
-
-
-def _powerless(weak: list[str]) -> Finding:
-    named = listing([quote(group) for group in weak], 4)
-    sentence = f"No threshold has the power that was asked for in {named}."
-    return Finding("threshold", CAUTION, sentence, "Log more queries, or ask for a larger effect.")
-
-
-def _threshold_of_walked(look: Look) -> Finding | None:
-    """Say where a rule found too few pairs: how far scores spread is not known without rows."""
-    if weak := _weak(look):
-        return _powerless(weak)
-    short = [group for group, flag in look.of_cells("short_of_pairs").items() if flag]
-    if short:
-        named = listing([quote(group) for group in short], 4)
-        sentence = f"No threshold that is close enough has the pairs asked for in {named}."
-        return Finding("threshold", CAUTION, sentence, "Log more queries, or ask for fewer pairs.")
-    return Finding("threshold", OK, "The threshold found the pairs that were asked for.")
 
 
 # ---- places, tails, complements
