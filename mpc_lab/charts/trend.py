@@ -52,6 +52,9 @@ def trend(found: Trend) -> alt.FacetChart:
 
 
 def _title(found: Trend) -> str:
+    if not found.alarms and found.untold:
+        named = listing([quote(group) for group in found.untold], 3)
+        return f"The last period cannot tell of a change: {named}"
     if not found.alarms:
         return f"No alarm for a change in {plural(found.data.sizes['period'], 'period')}"
     return f"The gap has changed: {listing([quote(group) for group in found.alarms], 3)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 from mpc_lab.cli.options import Command, add_path
@@ -29,8 +30,7 @@ def _run(options: argparse.Namespace) -> int:
     from mpc_lab.text import entry, plain
 
     folder: Path = options.folder
-    # A name that begins with the date, or a number with leading zeros, sorts by time.
-    paths = sorted(folder.glob("*.nc")) if folder.is_dir() else []
+    paths = sorted(folder.glob("*.nc"), key=_in_time) if folder.is_dir() else []
     if len(paths) < 2:
         raise MpcError(
             f"FOLDER must hold at least two audits (*.nc); got {len(paths)} in {str(folder)!r}. "
@@ -58,14 +58,21 @@ def _run(options: argparse.Namespace) -> int:
     return found.answer
 
 
+def _in_time(path: Path) -> tuple[list[str | int], str]:
+    """Return what names sort by: numbers in them as numbers, so that week 9 is before week 10."""
+    parts = re.split(r"([0-9]+)", path.stem)
+    return [int(part) if k % 2 else part for k, part in enumerate(parts)], path.stem
+
+
 TREND = Command(
     "trend",
     "follow saved audits over time, with an alarm for a change",
     _add_arguments,
     _run,
     {
-        "description": "Read the audits of a folder in the order of their names, compare each with "
-        "those before, and say where a gap has changed. Exit codes: 0 no alarm, 1 an alarm or a "
-        "group outside the tolerance, 2 the last period cannot tell."
+        "description": "Read the audits of a folder in the order of their names (numbers in them "
+        "as numbers), compare each with those before, and say where a gap has changed. Exit codes: "
+        "0 no alarm, 1 an alarm or a group that fails the gate in the last period (its gap is "
+        "outside the tolerance or, without one, has a direction), 2 the last period cannot tell."
     },
 )

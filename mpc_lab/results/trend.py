@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from mpc_lab.errors import MpcError
 from mpc_lab.html import Head, label, paragraphs, table
 from mpc_lab.inference.sequence import change_evidence
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.base import settings
+from mpc_lab.results.base import correction_of, settings
 from mpc_lab.results.difference import Difference
-from mpc_lab.results.gate import Decision, decide
+from mpc_lab.results.earlier import (
+    Ids,
+    against_all_before,
+    by_place,
+    choose_source,
+    known_ids,
+)
+from mpc_lab.results.gate import Decision, decide, explain
 from mpc_lab.results.pool import pool
 from mpc_lab.results.pooling import item_tables
 from mpc_lab.results.schema import text
@@ -24,26 +33,39 @@ from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.two_audits import difference
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import entry, listing, plain, plural, quote, with_interval
-from mpc_lab.vocabulary import VARIANCES, Floats
+from mpc_lab.vocabulary import VARIANCES
 
 _GAPS = ("estimate", "std_error", "ci_low", "ci_high", "n_pairs")
+_DISTINCT = (
+    "It assumes that no query is in two periods: save all with ids=True and one key to prove it."
+)
 _CHANGES = ("difference", "std_error", "ci_low", "ci_high", "p_value")
 
 
 def trend(audits: Sequence[Audit], labels: Sequence[Any] | None = None) -> Trend:
     r"""Follow the gaps of groups over periods, and raise an alarm where one changes.
 
-    Every period is compared with the one before and with all before together, by
-    :func:`mpc_lab.difference`. With :math:`z_t` the second change in standard errors, evidence for
-    a change grows as :math:`E_t = (E_{t-1} + 1/(t(t+1))) \exp(\pm\lambda z_t - \lambda^2/2)`, the
-    mean over λ in {½, 1, 2} and both signs. The alarm rings at :math:`E_t \ge m/a` for m groups:
-    it may be asked after every period, for as long as one likes.
+    Every period is compared with the one before, by :func:`mpc_lab.difference`, and with all before
+    together. With :math:`z_t` the second change in standard errors, evidence for a change grows as
+    :math:`E_t = (E_{t-1} + 1/(t(t+1))) \exp(\pm\lambda z_t - \lambda^2/2)`, the mean over λ in
+    {½, 1, 2} and both signs. The alarm rings at :math:`E_t \ge m/a` for m groups: it may be asked
+    after every period, for as long as one likes.
+
+    All periods before are one pool (:func:`mpc_lab.pool`), whose standard error is that of one
+    audit of all their rows. Two things a pool cannot do: compare inside cells of places
+    (``symmetric`` pairs of a log with ``position=``), and match queries that several periods share.
+    There all before are the mean of their gaps, weighted by pairs, each period about its own mean;
+    with rows the variance is that of the stacked pairs of all periods, queries and items matched,
+    and from sums that of distinct queries. Weights are taken as given, and a period in which a
+    group has no variance of its own is left out of its mean. What was assumed, and where a change
+    cannot be told, :meth:`Trend.summary` says.
 
     Parameters
     ----------
     audits : list of Audit
-        In the order of time, of different queries, at one threshold fixed in advance
-        (``threshold=0.05``). Union variance needs audits with their rows, or saved with
+        In the order of time, at one threshold fixed in advance (``threshold=0.05``). Where queries
+        are known to be in several periods, all audits must have their rows, or be saved with
+        ``queries=True`` and one key. Union variance needs audits with their rows, or saved with
         ``items=True``.
     labels : list, optional
         What the periods are called; by default they are numbered.
@@ -67,17 +89,18 @@ def trend(audits: Sequence[Audit], labels: Sequence[Any] | None = None) -> Trend
     gaps = [audit.headline.sel(at).sel(group=groups) for audit in audits]
     _check_epsilon(gaps, names, groups)
     _check_logs(audits, names)
-    before: list[Any] = []
-    whole: list[Any] = []
-    notes: list[str] = []
-    pooled = audits[0]
-    for k in range(1, len(audits)):
-        for found, old in ((before, audits[k - 1]), (whole, pooled)):
-            change = difference(audits[k], old)
-            found.append(change.data.sel(pairing_mode=mode, group=groups))
-            notes += _notes(change)
-        if k + 1 < len(audits):
-            pooled = _pool(pooled, audits[k])
+    ids = known_ids(audits)
+    notes = _say_groups(audits, groups) + _say_ids(ids)
+    if by_place(audits, mode) or ids.shared:
+        source = choose_source(audits, rule, mode, groups, ids)
+        whole, said = against_all_before(source, audits, groups, names)
+    else:
+        whole, said = _against_pool(audits, mode, groups)
+    before = list[xr.Dataset]()
+    for new, old in zip(audits[1:], audits, strict=False):
+        change = difference(new, old)
+        before.append(change.data.sel(pairing_mode=mode, group=groups))
+        notes += [f"Against the period before: {line}" for line in _notes(change)]
     gates = [decide(audit) for audit in audits]
     data = _label(groups, names, gaps, before, whole, gates)
     options = settings(audits[-1])
@@ -92,7 +115,8 @@ def trend(audits: Sequence[Audit], labels: Sequence[Any] | None = None) -> Trend
         "level": float(options["level"]),
         "alarm_at": limit,
         "gate": gates[-1].answer,
-        "notes": "\n".join(dict.fromkeys(notes)),
+        "gate_says": explain(audits[-1], gates[-1]),
+        "notes": "\n".join(dict.fromkeys(notes + said)),
     }
     return Trend(data)
 
@@ -108,8 +132,9 @@ class Trend:
         Dims (period, group): ``estimate`` with ``std_error``, ``ci_low``, ``ci_high`` and
         ``n_pairs``; ``change`` (against the period before) and ``total`` (against all before), each
         with ``_std_error``, ``_ci_low``, ``_ci_high``, ``_p_value``; ``total_z``, ``evidence``,
-        ``alarm`` (from the period on in which it rang) and ``outside`` (the gap is outside the
-        tolerance, by the rules of :meth:`mpc_lab.Audit.check`).
+        ``alarm`` (from the period on in which it rang) and ``fails`` (the group fails the gate of
+        its period, as in :meth:`mpc_lab.Audit.check`: the gap is outside the tolerance, or without
+        a tolerance has a direction). ``total_z`` is NaN where a change cannot be told.
 
     Examples
     --------
@@ -130,9 +155,21 @@ class Trend:
         return tuple(np.asarray(self.data["group"].values)[rung].tolist())
 
     @property
+    def untold(self) -> tuple[str, ...]:
+        """The groups of which the last period cannot tell whether the gap has changed."""
+        unknown = np.isnan(self.data["total_z"].isel(period=-1).values)
+        return tuple(np.asarray(self.data["group"].values)[unknown].tolist())
+
+    @property
     def answer(self) -> int:
-        """1 where an alarm has rung or the last period fails its gate; else what that gate says."""
-        return 1 if self.alarms else int(self.data.attrs["gate"])
+        """Return 1 where an alarm has rung or the last period fails its gate, else 0 or 2.
+
+        2 where the gate of the last period cannot decide, or the last period cannot tell of some
+        group whether it has changed.
+        """
+        if self.alarms or self.data.attrs["gate"] == 1:
+            return 1
+        return 2 if self.untold else int(self.data.attrs["gate"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each period and group."""
@@ -141,13 +178,14 @@ class Trend:
     def to_dict(self) -> dict[str, Any]:
         """Return what a scheduler needs: the answer, the alarms, and the last period."""
         last = self.data.isel(period=-1)
-        outside = np.asarray(last["group"].values)[last["outside"].values].tolist()
+        fails = np.asarray(last["group"].values)[last["fails"].values].tolist()
         return {
             "answer": self.answer,
             "periods": self.data.sizes["period"],
             "last": str(last["period"].item()),
             "alarms": {group: self._rang(group) for group in self.alarms},
-            "outside": outside,
+            "untold": list(self.untold),
+            "fails": fails,
             "estimate": dict(
                 zip(
                     last["group"].values.tolist(),
@@ -170,13 +208,17 @@ class Trend:
             f"{plural(data.sizes['group'], 'group')}."
         ]
         said += [self._sentence(group) for group in self.alarms]
+        if self.untold:
+            named = listing([quote(group) for group in self.untold])
+            said.append(
+                f"In the last period too few pairs or clusters to tell of a change: {named}."
+            )
         if not self.alarms:
-            said.append("No alarm for a change has rung.")
-        end = data.isel(period=-1)
-        outside = np.asarray(end["group"].values)[end["outside"].values].tolist()
-        if outside:
-            named = listing([quote(group) for group in outside])
-            said.append(f"In the last period outside the tolerance: {named}.")
+            of_others = " for other groups" if self.untold else ""
+            if len(self.untold) < data.sizes["group"]:
+                said.append(f"No alarm for a change has rung{of_others}.")
+        says = str(attrs["gate_says"])
+        said.append(f"In the last period {says[0].lower()}{says[1:]}")
         said += str(attrs["notes"]).splitlines()
         return "\n".join(said)
 
@@ -253,6 +295,26 @@ def _common(audits: list[Audit]) -> tuple[str, str, list[str]]:
     return rule, mode, groups
 
 
+def _say_groups(audits: Sequence[Audit], groups: Sequence[str]) -> list[str]:
+    """Name the groups that are not followed."""
+    every = {group for audit in audits for group in audit.groups}
+    left = sorted(every - set(groups))
+    if not left:
+        return []
+    return [f"Not followed, for not all periods have them: {listing([quote(g) for g in left])}."]
+
+
+def _say_ids(ids: Ids) -> list[str]:
+    """Say how many queries are in several periods, or that none is taken to be."""
+    if not ids.known:
+        return [_DISTINCT]
+    are = "is" if ids.shared == 1 else "are"
+    return [
+        f"Queries are matched by their ids: {plural(ids.shared, 'query')} {are} in more than one "
+        "period."
+    ]
+
+
 def _check_logs(audits: Sequence[Audit], names: Sequence[str]) -> None:
     """Refuse one log twice: its queries would count as those of two periods."""
     seen: dict[str, str] = {}
@@ -269,10 +331,10 @@ def _check_logs(audits: Sequence[Audit], names: Sequence[str]) -> None:
 
 def _check_epsilon(gaps: list[xr.Dataset], names: list[str], groups: list[str]) -> None:
     every = np.array([gap["epsilon"].values for gap in gaps])
-    known = np.where(np.isnan(every), np.nanmax(every, axis=0), every)
+    known = np.where(np.isnan(every), np.fmax.reduce(every), every)
     for k, group in enumerate(groups):
         other = np.flatnonzero(known[:, k] != known[0, k])
-        if len(other):
+        if len(other) and np.isfinite(known[0, k]):
             raise MpcError(
                 f"audits must have one threshold for all periods; got {known[0, k]:.4g} and "
                 f"{known[other[0], k]:.4g} for group {group!r} in {names[other[0]]!r}. Run each "
@@ -281,19 +343,85 @@ def _check_epsilon(gaps: list[xr.Dataset], names: list[str], groups: list[str]) 
 
 
 def _notes(found: Difference) -> list[str]:
-    # How many ids are shared says nothing once periods are pooled.
-    return [line for line in str(found.attrs["notes"]).splitlines() if "matched by" not in line]
+    # What is known of the ids of queries is said once for all periods.
+    said = str(found.attrs["notes"]).splitlines()
+    return [line for line in said if "matched by" not in line and "no query is in both" not in line]
+
+
+# ---- all periods before as one pool
+
+_LOWER = {
+    "cluster": "Clustered by query against all periods before: {0} variance needs the items of all "
+    "periods (their rows, or audits saved with items=True). Shocks of items that periods share are "
+    "not allowed for, so the alarm may ring too soon.",
+    "correction": "The plain correction is used against all periods before: not all have what {0} "
+    "needs.",
+}
+
+
+def _against_pool(
+    audits: Sequence[Audit], mode: str, groups: list[str]
+) -> tuple[list[xr.Dataset], list[str]]:
+    """Return the change of each period against the pool of all before."""
+    found, notes = [], list[str]()
+    pooled = audits[0]
+    for k in range(1, len(audits)):
+        new, said = _as(pooled, audits[k])
+        change = difference(new, pooled)
+        found.append(change.data.sel(pairing_mode=mode, group=groups))
+        # Of two periods the one before is all before.
+        notes += said + (_notes(change) if k > 1 else [])
+        if k + 1 < len(audits):
+            pooled = _pool(pooled, new)
+    return found, notes
+
+
+def _as(pooled: Audit, audit: Audit) -> tuple[Audit, list[str]]:
+    """Return an audit with the kind of variance that a pool has left, and what is lost by it.
+
+    A pool clusters by query where it has no items, adjusts by Holm in place of Romano–Wolf, and
+    has the plain correction where not all audits have the sums of CR3; audits are only compared
+    and pooled where they agree.
+    """
+    own = _kind(audit)
+    changed = {name: value for name, value in _kind(pooled).items() if value != own[name]}
+    if not changed:
+        return audit, []
+    options = {**json.loads(str(audit.attrs["options"])), **changed}
+    plain = {name: value for name, value in changed.items() if name != "correction"}
+    lowered = Audit(
+        audit.headline,
+        audit._curve,
+        audit._moments,
+        {**audit.attrs, **plain, "options": json.dumps(options)},
+        ranking=audit.ranking,
+        scores=audit._scores,
+        cross=audit._cross,
+        saved=audit._saved,
+        own=audit._own,
+        grid=audit._grid,
+    )
+    return lowered, [text.format(own[name]) for name, text in _LOWER.items() if name in changed]
+
+
+def _kind(audit: Audit) -> Mapping[str, str]:
+    options = settings(audit)
+    return {
+        "cluster": str(options["cluster"]),
+        "adjust": str(options["adjust"]),
+        "correction": correction_of(audit),
+    }
 
 
 def _pool(before: Audit, audit: Audit) -> Audit:
     """Pool two audits, and keep the sums of single items where both have them."""
     with warnings.catch_warnings():
-        # What a pool loses, a trend does not ask for.
+        # A trend says in words what it lacks of a pool.
         warnings.simplefilter("ignore", UserWarning)
         made = pool([before, audit])
     parts = (before, audit)
     needs = VARIANCES[str(settings(made)["cluster"])].needs_items
-    if needs and all(_has_tables(part) for part in parts) and _same_cells(made, parts):
+    if needs and all(_has_tables(part) for part in parts) and _same_rows_of_sums(made, parts):
         tables = [_tables(part) for part in parts]
         for kind in ("items", "dyads"):
             made._saved[kind] = _join(made, parts, [found[kind] for found in tables])
@@ -312,33 +440,36 @@ def _tables(audit: Audit) -> dict[str, xr.Dataset]:
     return item_tables(audit)
 
 
-def _same_cells(made: Audit, parts: Sequence[Audit]) -> bool:
-    """Whether rules, modes and groups have the same numbers in all of them."""
-    return all(
-        part.groups == made.groups
-        and part.headline["scoring_rule"].equals(made.headline["scoring_rule"])
-        and moments_by_rule(part)[0].mode_names == moments_by_rule(made)[0].mode_names
-        for part in parts
-    )
+def _same_rows_of_sums(made: Audit, parts: Sequence[Audit]) -> bool:
+    """Whether the sums of all of them are of the same modes, in one order."""
+    own = moments_by_rule(made)[0].mode_names
+    return all(moments_by_rule(part)[0].mode_names == own for part in parts)
 
 
 def _join(made: Audit, parts: Sequence[Audit], tables: Sequence[xr.Dataset]) -> xr.Dataset:
     """Put tables of items under each other, at the thresholds and the centre of a pool."""
     target = moments_by_rule(made)
-    rows: dict[str, list[Floats]] = {}
+    rows: dict[str, list[NDArray[Any]]] = {}
     names, first = [], 0
     for part, found in zip(parts, tables, strict=True):
         source = moments_by_rule(part)
         columns = {str(name): found[name].values.copy() for name in found if name != "name"}
         rule, group, number = (columns[name] for name in ("rule", "group", "bin"))
-        shift = np.array([s.center - t.center for s, t in zip(source, target, strict=True)])
-        columns["sums"] = columns["sums"] + shift[rule, group] * columns["pairs"]
+        kept = np.zeros(len(rule), dtype=np.bool_)
+        moved = {"rule": rule.copy(), "group": group.copy(), "bin": number.copy()}
         for r, g in {(int(r), int(g)) for r, g in zip(rule, group, strict=True)}:
+            there = _place(made, part, r, g)
+            if there is None:
+                continue
             here = (rule == r) & (group == g)
-            edges = source[r].edges[g][number[here]]
-            columns["bin"][here] = np.searchsorted(target[r].edges[g], edges)
-        last = np.array([[len(e) for e in t.edges] for t in target])
-        kept = columns["bin"] < last[rule, group]
+            to = target[there[0]]
+            edges = to.edges[there[1]]
+            moved["rule"][here], moved["group"][here] = there
+            moved["bin"][here] = np.searchsorted(edges, source[r].edges[g][number[here]])
+            kept[here] = moved["bin"][here] < len(edges)
+            shift = float(source[r].center[g] - to.center[there[1]])
+            columns["sums"][here] += shift * columns["pairs"][here]
+        columns |= moved
         for name in ("one", "other"):
             columns[name] = columns[name] + first
         for name, values in columns.items():
@@ -347,6 +478,15 @@ def _join(made: Audit, parts: Sequence[Audit], tables: Sequence[xr.Dataset]) -> 
         first += len(names[-1])
     joined = {name: ("row", np.concatenate(values)) for name, values in rows.items()}
     return xr.Dataset({**joined, "name": ("item", np.concatenate(names))})
+
+
+def _place(made: Audit, part: Audit, rule: int, group: int) -> tuple[int, int] | None:
+    """Return where a rule and a group of an audit are in a pool; None where it lacks them."""
+    label = part.headline["scoring_rule"].values[rule]
+    rules = made.headline["scoring_rule"].values.tolist()
+    if label not in rules or part.groups[group] not in made.groups:
+        return None
+    return rules.index(label), made.groups.index(part.groups[group])
 
 
 def _label(
@@ -369,5 +509,5 @@ def _label(
             data[key] = (dims, np.concatenate([nothing, values]))
     error = data["total_std_error"][1]
     data["total_z"] = (dims, data["total"][1] / np.where(error > 0, error, np.nan))
-    data["outside"] = (dims, np.array([[g in gate.failed for g in groups] for gate in gates]))
+    data["fails"] = (dims, np.array([[g in gate.failed for g in groups] for gate in gates]))
     return xr.Dataset(data, {"period": text(names), "group": text(groups)})
