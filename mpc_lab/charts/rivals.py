@@ -136,13 +136,13 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         "says:N",
         title=None,
         scale=alt.Scale(domain=list(_SAYS), range=list(_COLOURS)),
-        legend=alt.Legend(orient="bottom", direction="horizontal"),
+        legend=alt.Legend(orient="bottom", direction="horizontal", columns=3),
     )
     shape = alt.Shape(
         "says:N",
         title=None,
         scale=alt.Scale(domain=list(_SAYS), range=list(_SHAPES)),
-        legend=alt.Legend(orient="bottom", direction="horizontal"),
+        legend=alt.Legend(orient="bottom", direction="horizontal", columns=3),
     )
     tooltip = [
         alt.Tooltip("measure:N"),
@@ -155,7 +155,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         y=theme.name_rows("measure"),
         tooltip=tooltip,
     )
-    title = "distance from the neutral value (half-widths of the interval)"
+    title = ["distance from the neutral value", "(half-widths of the interval)"]
     scale = alt.Scale(domain=[-_CLAMP, _CLAMP], nice=False)
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=title, scale=scale, axis=alt.Axis(grid=True)),

@@ -35,11 +35,14 @@ function render({ model, el }) {
     el.querySelectorAll("details").forEach((one, k) => {
       one.open = open[k] ?? one.open;
     });
+    // JupyterLab would take the arrow keys from what has the focus.
+    el.querySelectorAll("[data-press]").forEach((one) => (one.dataset.lmSuppressShortcuts = "true"));
     if (held) [...el.querySelectorAll("[data-press]")].find((b) => b.dataset.press === held)?.focus();
   }
 
   if (model.get("by_keys")) {
     el.tabIndex = 0;
+    el.dataset.lmSuppressShortcuts = "true";
     el.setAttribute("role", "group");
     el.setAttribute("aria-label", model.get("spoken"));
   }

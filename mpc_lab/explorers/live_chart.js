@@ -2,7 +2,7 @@
 
 const WAIT_FOR_LIBRARY = 20000;
 const PICK_AFTER = 60;
-const NARROWEST = 200;
+const NARROWEST = 160;
 const WIDEST = 900;
 const WIDEST_BESIDE = 1500;
 // Behind a picture that is saved, so that the ink of its page can be read on it.

@@ -18,6 +18,7 @@ function render({ model, el }) {
   const input = made(track, "input", "mpc-rail-input");
   input.type = "range";
   input.id = id;
+  input.dataset.lmSuppressShortcuts = "true"; // JupyterLab would take the arrow keys
   const tick = made(track, "span", "mpc-rail-tick");
   tick.setAttribute("aria-hidden", "true");
   const said = made(el, "output", "mpc-rail-value");
