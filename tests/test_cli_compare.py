@@ -50,6 +50,13 @@ def test_saved_audits_are_compared_and_the_numbers_printed(tmp_path, capsys):
     assert "Clustered by query" in said.err
 
 
+def test_a_saved_audit_against_itself_passes(tmp_path, capsys):
+    path = str(tmp_path / "a.nc")
+    mpc.audit(mpc.datasets.synthetic(500), progress=False).save(path)
+    assert main(["compare", path, path, "--gate"]) == 0
+    assert "no difference: both gaps are made of the same pairs" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

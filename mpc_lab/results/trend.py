@@ -30,7 +30,7 @@ from mpc_lab.results.pool import pool
 from mpc_lab.results.pooling import item_tables
 from mpc_lab.results.schema import text
 from mpc_lab.results.sums import moments_by_rule
-from mpc_lab.results.two_audits import difference
+from mpc_lab.results.two_audits import difference, identify_log
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import entry, listing, plain, plural, quote, with_interval
 from mpc_lab.vocabulary import VARIANCES
@@ -319,8 +319,7 @@ def _check_logs(audits: Sequence[Audit], names: Sequence[str]) -> None:
     """Refuse one log twice: its queries would count as those of two periods."""
     seen: dict[str, str] = {}
     for audit, name in zip(audits, names, strict=True):
-        # Audits that were saved have a fingerprint of their rows.
-        known = str(audit.attrs.get("fingerprint", id(audit)))
+        known = identify_log(audit) or str(id(audit))
         if known in seen:
             raise MpcError(
                 f"audits must be of different logs; got the same rows in {seen[known]!r} and "

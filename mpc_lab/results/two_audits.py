@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from mpc_lab.pairing.modes import rows_of
 from mpc_lab.pairing.moments import ABOVE, BELOW
 from mpc_lab.results.assemble import headline_moments
 from mpc_lab.results.audit import Audit
-from mpc_lab.results.base import as_audited, correction_of, known_scores, settings
+from mpc_lab.results.base import as_audited, correction_of, known_scores, need_rows, settings
 from mpc_lab.results.difference import Difference
 from mpc_lab.results.pooling import hash_queries, item_tables, rows_of_cell
 from mpc_lab.results.questions.difference import (
@@ -28,6 +29,7 @@ from mpc_lab.results.questions.difference import (
     label,
     of_two_audits,
 )
+from mpc_lab.results.recipe import fingerprint
 from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.vocabulary import ITEM, MODES, VARIANCES, Floats
@@ -97,6 +99,7 @@ def difference(new: Audit, old: Audit, ranking: Any = None) -> Difference:
             for audit, rows in zip((new, old), _two_rankings(ranking), strict=True)
         )
     _check_alike(new, old)
+    new, old = _share_rows(new, old)
     groups = [group for group in new.groups if group in old.groups]
     modes = [mode for mode in _labels(new, "pairing_mode") if mode in _labels(old, "pairing_mode")]
     if not groups or not modes:
@@ -153,6 +156,46 @@ def _with_rows(audit: Audit, ranking: Ranking) -> Audit:
         scores=partial(known_scores, rows),
         saved=audit._saved,
     )
+
+
+def identify_log(audit: Audit) -> str | None:
+    """Return what tells the log of an audit from others, None where nothing does.
+
+    The fingerprint of its rows; of files that are walked their checksums, with what is read of
+    them.
+    """
+    known = fingerprint(audit)
+    if known is not None:
+        return known
+    try:
+        files = json.loads(str(audit.attrs.get("source", "{}"))).get("files", [])
+        stamps = [one.get("sha256") for one in files]
+    except (ValueError, AttributeError):
+        return None
+    if not stamps or not all(stamps):
+        return None
+    return json.dumps([stamps, str(audit.attrs.get("columns")), audit.groups])
+
+
+def _share_rows(new: Audit, old: Audit) -> tuple[Audit, Audit]:
+    """Give an audit the rows of the other one where both are of one log.
+
+    From their sums alone its queries would count as those of two logs. Two that hold the same
+    numbers, such as an audit and its file, are one.
+    """
+    if new is old or (_has_rows(new) and _has_rows(old)):
+        return new, old
+    marks = [identify_log(audit) for audit in (new, old)]
+    if marks[0] is None or marks[0] != marks[1]:
+        return new, old
+    one = new if _has_rows(new) else old
+    options = [audit.attrs.get("options") for audit in (new, old)]
+    if options[0] == options[1] and new.headline.identical(old.headline):
+        return one, one
+    if not _has_rows(one):
+        return new, old
+    rows = need_rows(one, "difference")
+    return _with_rows(new, rows), _with_rows(old, rows)
 
 
 def _check_alike(new: Audit, old: Audit) -> None:
@@ -268,8 +311,8 @@ def _from_sums(
 
 def _queries_differ(new: Audit, old: Audit) -> bool:
     """Return whether it is known that no query is in both; refuse where one is."""
-    prints = [str(audit.attrs.get("fingerprint", "")) for audit in (new, old)]
-    if prints[0] and prints[0] == prints[1]:
+    marks = [identify_log(audit) for audit in (new, old)]
+    if marks[0] is not None and marks[0] == marks[1]:
         raise MpcError(_same_queries("the same rows"))
     ids = [audit._saved.get("ids") for audit in (new, old)]
     if ids[0] is None or ids[1] is None or ids[0].attrs["key"] != ids[1].attrs["key"]:

@@ -109,6 +109,12 @@ def test_a_trend_refuses_bad_audits_and_labels(weeks):
         mpc.trend([weeks[0], run(week(1), threshold=0.02)])
 
 
+def test_a_trend_knows_an_audit_by_its_file(weeks, tmp_path):
+    weeks[0].save(tmp_path / "1.nc")
+    with pytest.raises(mpc.MpcError, match="got the same rows in '1' and '3'"):
+        mpc.trend([*weeks[:2], mpc.load(tmp_path / "1.nc")])
+
+
 def test_the_command_reads_a_folder_in_the_order_of_its_names(weeks, tmp_path, capsys):
     for k, audit in enumerate([*weeks, run(week(4, step=3.0)), run(week(5, step=3.0))]):
         audit.save(tmp_path / f"2026-w{k:02}.nc", items=True)
