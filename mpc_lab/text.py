@@ -12,6 +12,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 
 # Marks that reorder the text around them; other format characters are part of real scripts.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -20,6 +21,8 @@ _BREAKS = frozenset("\t\n\r\v\f\x85\u2028\u2029")
 _OBEYED = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _NAME_AT_MOST = 60
 _LABEL_AT_MOST = 34
+# Names cut shorter have no room for the words in which they differ.
+_LEAST_TO_DIFFER = 8
 _DECIMALS_AT_MOST = 6
 _LARGE = 1e7
 _SMALLEST_P = 0.0001
@@ -67,9 +70,14 @@ def _shown(character: str, lines: bool) -> str:
 
 
 def name(label: object) -> str:
-    """Return a name from data without characters that move the cursor, cut if it is long."""
-    shown = plain(label)
-    return shown if len(shown) <= _NAME_AT_MOST else shown[: _NAME_AT_MOST - 3] + "..."
+    """Return a name from data without characters that move the cursor; a long one loses its middle.
+
+    Examples
+    --------
+    >>> len(name("a" * 50 + "z" * 50)), name("a" * 50 + "z" * 50)[-3:]
+    (60, 'zzz')
+    """
+    return _without_middle(plain(label), _NAME_AT_MOST)
 
 
 def quote(label: object) -> str:
@@ -85,40 +93,79 @@ def labels(names: Iterable[object]) -> list[str]:
     >>> labels(["a", "a\x00", "b"])
     ['a', 'a (2)', 'b']
     """
-    seen: set[str] = set()
-    shown = []
-    for one in names:
-        whole = name(one).strip() or "(no name)"
-        base = whole if len(whole) <= _LABEL_AT_MOST else whole[: _LABEL_AT_MOST - 1] + "…"
-        label, count = base, 2
-        while label in seen:
-            label, count = f"{base} ({count})", count + 1
-        seen.add(label)
-        shown.append(label)
-    return shown
+    return middle_cut(names)
 
 
 def middle_cut(names: Iterable[object], at_most: int = _LABEL_AT_MOST) -> list[str]:
     r"""Return names of at most so many characters, cut in their middle, still different.
 
-    Where two names differ only in what is cut, the later one has a number behind it.
+    Names that begin and end alike keep the part in which they differ. Where even that is cut, the
+    later one has a number behind it.
 
     Examples
     --------
     >>> middle_cut(["Handmade and vintage jewellery, men", "Film-Noir", "Film-Noir"], 16)
     ['Handmad…ery, men', 'Film-Noir', 'Film-Noir (2)']
+    >>> middle_cut([f"Home and garden, part {k} of the catalogue" for k in (1, 2)], 22)
+    ['Home an…part 1…talogue', 'Home an…part 2…talogue']
     """
+    whole = [plain(one).strip() or "(no name)" for one in names]
     seen: set[str] = set()
     shown = []
-    for one in names:
-        whole = plain(one).strip() or "(no name)"
-        made, count = _without_middle(whole, at_most), 2
+    for one, cut in zip(whole, _cut_apart(whole, at_most), strict=True):
+        made, count = cut, 2
         while made in seen:
             mark = f" ({count})"
-            made, count = _without_middle(whole, at_most - len(mark)) + mark, count + 1
+            made, count = _without_middle(one, at_most - len(mark)) + mark, count + 1
         seen.add(made)
         shown.append(made)
     return shown
+
+
+def _cut_apart(names: Sequence[str], at_most: int) -> list[str]:
+    """Return names cut in their middle; those that are then alike show where they differ."""
+    shown = [_without_middle(one, at_most) for one in names]
+    for cut in set(shown):
+        alike = [k for k, one in enumerate(shown) if one == cut]
+        different = sorted({names[k] for k in alike})
+        if len(different) > 1 and at_most >= _LEAST_TO_DIFFER:
+            told = dict(zip(different, _around_differences(different, at_most), strict=True))
+            for k in alike:
+                shown[k] = told[names[k]]
+    return shown
+
+
+def _around_differences(names: Sequence[str], at_most: int) -> list[str]:
+    """Return the words in which names differ, with what fits of their beginning and end."""
+    start, end = len(commonprefix(names)), len(commonprefix([one[::-1] for one in names]))
+    end = min(end, min(map(len, names)) - start)
+    first = names[0]
+    # Beginning and end have a third of the room at least: they may tell these from others.
+    widest = at_most - 2 - at_most // 3
+    longest = max(map(len, names))
+    word_end = (first[len(first) - end :] + " ").find(" ")
+    if longest - start - end + word_end <= widest:
+        end -= word_end
+    # From the beginning of its word, and from the one before that where there is room.
+    for wide in (widest, at_most // 2):
+        word = first.rfind(" ", 0, max(start - 1, 0)) + 1
+        start = word if longest - end - word <= wide else start
+    parts = _cut_apart([one[start : len(one) - end] for one in names], widest)
+    room = at_most - 2 - max(map(len, parts))
+    tail = min(end, room - min(start, room // 2))
+    head = min(start, room - tail)
+    return [
+        f"{_ended(first[:head], start)}{part}{_begun(one[len(one) - tail :] if tail else '', end)}"
+        for one, part in zip(names, parts, strict=True)
+    ]
+
+
+def _ended(head: str, whole: int) -> str:
+    return head if len(head) == whole else f"{head.rstrip()}…"
+
+
+def _begun(tail: str, whole: int) -> str:
+    return tail if len(tail) == whole else f"…{tail.lstrip()}"
 
 
 def _without_middle(whole: str, at_most: int) -> str:
@@ -166,6 +213,19 @@ def number(value: float, places: int) -> str:
     return fixed if float(fixed.replace(",", "")) != 0 else f"{value:.1g}"
 
 
+def round_count_up(count: float, digits: int = 2) -> int:
+    """Return a count in so many digits: of what is needed, never less than that.
+
+    Examples
+    --------
+    >>> round_count_up(303), round_count_up(4_592_965, 3), round_count_up(1000)
+    (310, 4600000, 1000)
+    """
+    power = math.floor(math.log10(count)) if count >= 1 else 0
+    step: int = 10 ** max(power - digits + 1, 0)
+    return math.ceil(count / step) * step
+
+
 def minus(words: str) -> str:
     """Return a number, or a sentence with numbers, with real minus signs.
 
@@ -198,21 +258,70 @@ def entry(value: float, form: int | str) -> str:
     return minus(number(value, form) if isinstance(form, int) else format(value, form))
 
 
-def with_ends(value: float, low: float, high: float) -> tuple[str, str]:
-    """Return a number and its interval, with the decimals that the interval deserves."""
+def with_ends(value: float, low: float, high: float, places: int | None = None) -> tuple[str, str]:
+    """Return a number and its interval, with the decimals that the interval deserves.
+
+    Parameters
+    ----------
+    value, low, high : float
+    places : int, optional
+        How many decimals instead, where rows of a table share them.
+
+    Examples
+    --------
+    >>> with_ends(0.00004, -0.0081, 0.008)[0], with_ends(0.5, 0.25, 0.75, 3)[1]
+    ('0.0000', '0.250 to 0.750')
+    """
     if not math.isfinite(value):
         return NOTHING, NOTHING
-    places = decimals(low, high)
-    return entry(value, places), f"{entry(low, places)} to {entry(high, places)}"
+    places = decimals(low, high) if places is None else places
+    return _beside(value, places), f"{_beside(low, places)} to {_beside(high, places)}"
 
 
-def with_interval(estimate: float, low: float, high: float) -> str:
-    """Return a number with its interval behind it."""
+def _beside(value: float, places: int) -> str:
+    """Return a number beside others of as many decimals: it may read as 0, which they explain."""
+    if not math.isfinite(value) or places > _DECIMALS_AT_MOST or abs(value) >= _LARGE:
+        return entry(value, places)
+    return minus(f"{round(value, places) + 0.0:,.{places}f}")
+
+
+def shared_decimals(ends: Iterable[tuple[float, float]]) -> int:
+    """Return one number of decimals for intervals of a column: what the middle one deserves.
+
+    Examples
+    --------
+    >>> shared_decimals([(-0.42, -0.1), (0.161, 0.18), (0.07, 0.09)])
+    4
+    """
+    known = [(low, high) for low, high in ends if math.isfinite(low) and math.isfinite(high)]
+    digits = sorted(decimals(low, high) for low, high in known)
+    return digits[len(digits) // 2] if digits else 3
+
+
+def column(values: Iterable[float], digits: int = 3) -> list[str]:
+    """Return the numbers of a column with the same decimals, so many digits of the smallest.
+
+    Examples
+    --------
+    >>> column([0.012, 0.0137]), column([1.0, 0.0, 2.0])
+    (['0.0120', '0.0137'], ['1', '0', '2'])
+    """
+    numbers = list(values)
+    sizes = [abs(one) for one in numbers if math.isfinite(one) and one]
+    smallest = min(sizes, default=1.0)
+    places = min(max(digits - 1 - math.floor(math.log10(smallest)), 0), _DECIMALS_AT_MOST)
+    while places and all(f"{size:.{places}f}".endswith("0") for size in sizes):
+        places -= 1
+    return [entry(one, places) if one else f"{0:.{places}f}" for one in numbers]
+
+
+def with_interval(estimate: float, low: float, high: float, places: int | None = None) -> str:
+    """Return a number with its interval behind it; `places` as of :func:`with_ends`."""
     if not math.isfinite(estimate):
         return "not estimable"
     if not (math.isfinite(low) and math.isfinite(high)):
-        return entry(estimate, 4)
-    value, ends = with_ends(estimate, low, high)
+        return entry(estimate, 4 if places is None else places)
+    value, ends = with_ends(estimate, low, high, places)
     # Held together where lines are broken.
     return f"{value} ({ends})".replace(" to ", "\u00a0to\u00a0")
 

@@ -230,6 +230,10 @@ def test_a_pool_inside_cells_of_places_adds_estimates_and_says_what_is_missing(t
     same(pooled.headline, whole.headline, ("n_pairs", "n_queries", "estimate"))
     same(pooled.curve, whole.curve, ("n_pairs", "estimate"))
     assert np.isnan(pooled.headline.std_error.sel(pairing_mode="symmetric")).all()
+    assert "a pool has no intervals inside cells of places" in pooled.summary()
+    assert "Next: audit all rows in one call" in pooled.summary()
+    for wrong in ("effective queries or items", "a gap of any size", "audit.power"):
+        assert wrong not in pooled.summary()
     same(pooled.headline.sel(pairing_mode="matched"), whole.headline.sel(pairing_mode="matched"))
 
 

@@ -505,6 +505,7 @@ def _std_errors(families: Mapping[str, _Family], pairs: Ints) -> dict[str, Float
 
 FEWEST_OF_A_PART = 3
 NEVER_TURNED = "the log never shows such pairs the other way round"
+NOT_POOLED = "a pool has no intervals inside cells of places, which need the rows"
 
 
 def join_parts(variance: Floats, effective: Floats) -> Floats:

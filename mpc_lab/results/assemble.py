@@ -19,6 +19,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
 from mpc_lab.inference.estimates import (
     NEVER_TURNED,
+    NOT_POOLED,
     Estimates,
     effective_items,
     estimate,
@@ -116,13 +117,17 @@ def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
 
 
 def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
-    """Say why there is no mean of two sides where there are pairs."""
+    """Say why there is no mean of two sides, or no interval, where there are pairs."""
     row = moments.two_sided
     if row is None:
         return found
     reason = found.reason.astype(object)
     never = np.isnan(found.estimate[row]) & (moments.pairs[row] > 0)
     reason[row] = np.where(never, NEVER_TURNED, reason[row])
+    if moments.cells is not None:
+        # Sums of cells alone, as of a pool, do not know what single queries add.
+        unknown = ~never & np.isnan(found.n_effective[row]) & (moments.pairs[row] > 0)
+        reason[row] = np.where(unknown, NOT_POOLED, reason[row])
     return replace(found, reason=reason.astype(np.str_))
 
 

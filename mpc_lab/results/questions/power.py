@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.errors import MpcError, check_number
-from mpc_lab.inference.estimates import owner_variance
+from mpc_lab.inference.estimates import NOT_POOLED, owner_variance
 from mpc_lab.inference.verdicts import floor_variance, mde, queries_needed
 from mpc_lab.pairing.terms import SIGN, Enough, Powered, Threshold, parse_threshold
 from mpc_lab.results.assemble import (
@@ -25,7 +25,7 @@ from mpc_lab.results.assemble import (
 from mpc_lab.results.base import correction_of, has_sums, settings
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.results.wording import columns_of, outcome_word
-from mpc_lab.text import between, listing, noun, percent, quote
+from mpc_lab.text import between, listing, noun, percent, quote, round_count_up
 from mpc_lab.vocabulary import AGAINST as RUN_AGAINST
 from mpc_lab.vocabulary import (
     CR3,
@@ -164,6 +164,9 @@ def findable(audit: Audit, part: Slice, options: Mapping[str, Any]) -> Iterator[
         yield from _least(audit, part, undecided, options)
         yield from _needed(audit, part, undecided, options)
     elif part.cells and len(part.having(NOT_ESTIMABLE)) == len(part.cells):
+        if {cell.reason for cell in part.cells if cell.pairs} == {NOT_POOLED}:
+            yield "Next: audit all rows in one call, which gives the intervals that a pool lacks."
+            return
         yield "These pairs could not have found a gap of any size."
         undecided = list(part.cells)
     if undecided:
@@ -214,13 +217,13 @@ def _needed(
         return
     found = audit.power(effect, POWER).sel(scoring_rule=part.rule, pairing_mode=part.mode)
     needed = found["queries_needed_adjusted"].to_series()
-    known = [needed[cell.group] for cell in undecided if math.isfinite(needed[cell.group])]
+    known = [round_count_up(n) for cell in undecided if math.isfinite(n := needed[cell.group])]
     hidden = [cell.group for cell in undecided if math.isinf(needed[cell.group])]
     now = int(found["n_queries"][0])
     gap = f"a gap of {effect:g} with a probability of {percent(POWER)}"
     if known:
         yield (
-            f"Finding {gap} in these groups takes about {between(known, ',.0f')} queries like the "
+            f"Finding {gap} in these groups takes about {between(known, ',')} queries like the "
             f"{now:,} of this log, adjusted as the verdicts are."
         )
     if hidden:
@@ -239,7 +242,8 @@ def _next_step(audit: Audit, part: Slice, undecided: list[Cell], options: Mappin
     # One source of advice: sentences of the preflight have the numbers, and calls made for them.
     advised = [one for one in audit._checked if one.leads_on]
     stops = bool(advised) and advised[0].state == "stop"
-    if not stops and RUN_AGAINST in reasons:
+    known = any(one.check == "score direction" for one in advised)
+    if not stops and not known and RUN_AGAINST in reasons:
         turned = not columns_of(options).get("ascending")
         return f"if the score is upside down, run the audit again with ascending={turned}"
     if advised:
