@@ -138,6 +138,21 @@ def owned_by_few(owners):
     return frame, {}
 
 
+def owned_items(per_seller):
+    """Forty sellers of so many items each."""
+    frame = log(items=40 * per_seller)
+    frame["seller"] = [f"s{k}" for k in frame["i"] % 40]
+    frame["g"] = np.where(frame["i"] % 40 % 2, "a", "")
+    return frame, {}
+
+
+def many_sellers(count):
+    frame = log(items=200)
+    frame["seller"] = [f"s{k}" for k in frame["i"] % count]
+    frame["g"] = np.where(frame["i"] % count % 2, "a", "")
+    return frame, {}
+
+
 def two_scales(narrow):
     frame = log(queries=800)
     frame["s"] *= np.where(frame["q"] % 2, 1.0, narrow)
@@ -201,6 +216,16 @@ def upside_down(slope):
     return frame, {}
 
 
+def tied_grades(rise):
+    """Grades, whose ties are broken by what runs against the outcome."""
+    frame = log()
+    rng = np.random.default_rng(5)
+    grade, part = rng.integers(0, 5, len(frame)), rng.random(len(frame))
+    frame["s"] = grade + 0.1 * part
+    frame["y"] = rise * grade - part + 0.3 * rng.standard_normal(len(frame))
+    return frame, {}
+
+
 def young(level):
     frame = log(queries=2000)
     frame["when"] = frame["q"] // 20
@@ -224,6 +249,16 @@ def heavy_item(share):
     frame["g"] = np.where(frame.index.isin(tops), "a", "")
     frame.loc[tops[: round(len(tops) * share)], "i"] = 0
     return frame, {"threshold": 1.0}
+
+
+def heavy_seller(share):
+    """One item of the group a list; in a share of the lists it is of one seller."""
+    frame = log(queries=600, rows=6)
+    tops = frame.groupby("q").head(1).index
+    frame["g"] = np.where(frame.index.isin(tops), "a", "")
+    frame["seller"] = "s" + frame["i"].astype(str)
+    frame.loc[tops[: round(len(tops) * share)], "seller"] = "BIG"
+    return frame, {"producer": "seller", "threshold": 1.0}
 
 
 def too_few(queries):
@@ -262,6 +297,8 @@ CASES = [
     ("labels", ids_as_labels, 2, 4, False),
     ("producers", owned, True, False, True),
     ("producers", owned_by_few, 4, 2, True),
+    ("producers", owned_items, 2, 1, True),
+    ("producers", many_sellers, 10, 8, True),
     ("score scale", two_scales, 0.2, 0.8, True),
     ("score steps", rounded, 15, 25, False),
     ("score steps", finely_rounded, 40, 60, False),
@@ -272,6 +309,7 @@ CASES = [
     ("young outcomes", young, 0.6, 0.95, True),
     ("largest query", heavy_query, 0.3, 0.12, True),
     ("largest item", heavy_item, 0.4, 0.2, True),
+    ("largest producer", heavy_seller, 0.4, 0.2, True),
     ("enough pairs", too_few, 1500, 3000, True),
     ("enough pairs", too_few, 400, 3000, True),  # by symmetric pairs
     ("threshold", far, 0.15, 0.08, True),
@@ -326,6 +364,25 @@ def test_one_long_list_does_not_hide_a_score_that_is_upside_down():
     frame["s"] = -frame["s"]
     frame.loc[frame["q"] < 20, "q"] = 0
     assert state_of(audit_of(frame), "score direction") == "stop"
+
+
+def test_close_items_that_run_against_the_outcome_turn_a_score_that_is_unrelated_to_it():
+    frame, options = tied_grades(0.04)
+    audit = audit_of(frame, **options)
+    assert state_of(audit, "score direction") == "stop"
+    assert heal(audit, "score direction", frame) == "ok"
+
+
+def test_close_items_that_run_against_the_outcome_are_noted_of_a_score_that_is_right():
+    frame, options = tied_grades(1.0)
+    audit = audit_of(frame, **options)
+    found = audit.preflight.set_index("check").loc["score direction"]
+    assert found["state"] == "caution"
+    assert "between close items of group 'a' and others the outcome falls" in found["sentence"]
+    assert "ascending" not in found["remedy"]
+    assert "Next: the remedy of 'score direction' in the preflight" in audit.summary()
+    frame["s"] = 2 * frame["s"].round() - frame["s"]  # ties broken the other way round
+    assert state_of(audit_of(frame, **options), "score direction") == "ok"
 
 
 def test_lists_that_were_not_ranked_by_the_score_are_noted():
@@ -521,6 +578,7 @@ def test_logs_in_which_nothing_can_be_compared_say_why():
     whole = audit_of(log().assign(g="a"))
     assert state_of(whole, "labels") == "stop"
     assert "Group 'a' has every row" in whole.summary()
+    assert "enough pairs" not in whole.preflight["check"].tolist()
     two = log(queries=100).assign(g=lambda f: np.where(f["g"] == "a", "a|all", "all"))
     part = audit_of(two, group_sep="|")
     assert heal(part, "labels", two) == "ok"
@@ -552,6 +610,42 @@ def test_a_heavy_query_comes_before_the_advice_to_collect_more():
     assert "a gap of any size would be missed" in found.loc["enough pairs", "sentence"]
     assert "the remedy of 'largest query' first" in found.loc["enough pairs", "remedy"]
     assert state_of(audit_of(frame, estimand="queries"), "largest query") == "ok"
+
+
+def test_pairs_that_are_never_turned_do_not_get_the_advice_to_log_more():
+    audit = mpc.audit(mpc.datasets.clicks(queries=1000, bias=0, lifted=1.0, seed=1), progress=False)
+    remedy = audit.preflight.set_index("check").loc["enough pairs", "remedy"]
+    assert "the log never shows such pairs the other way round" in audit.summary()
+    assert "audit a log that shows such pairs both ways round" in remedy
+    assert "Log more queries" not in remedy
+
+
+def test_more_queries_are_more_than_the_log_has(monkeypatch):
+    frame, options = log(queries=300), {"closeness": "percentile", "threshold": 0.12}
+    cell = audit_of(frame, **options).headline.squeeze()
+    findable = 0.995 * float(cell["mde_adjusted"]) / float(frame["y"].std(ddof=0))
+    monkeypatch.setattr("mpc_lab.results.preflight.reach.FINDABLE", findable)
+    found = audit_of(frame, **options).preflight.set_index("check").loc["enough pairs"]
+    assert "it takes about 310, and this log has 300" in found["remedy"]
+
+
+def test_a_remedy_is_not_that_of_a_check_that_was_not_asked():
+    frame = log(queries=300).assign(
+        g=[f"g{k}" for k in np.random.default_rng(0).integers(0, 200, 3000)]
+    )
+    audit = audit_of(frame, threshold=None)
+    found = audit.preflight.set_index("check")
+    assert (audit.headline["largest_query_share"] > 0.2).any()
+    assert "largest query" not in found.index
+    assert "'largest query'" not in found.loc["enough pairs", "remedy"]
+
+
+def test_a_threshold_that_stopped_before_it_had_the_pairs_is_noted():
+    audit = audit_of(log(queries=100), threshold=mpc.Enough(pairs=5000))
+    found = audit.preflight.set_index("check").loc["threshold"]
+    assert found["state"] == "caution"
+    assert "has the pairs asked for in 'a'" in found["sentence"]
+    assert state_of(audit_of(log(), threshold=mpc.Enough(pairs=100)), "threshold") == "ok"
 
 
 def test_ranks_are_called_ranks_and_not_too_few_pairs():
@@ -588,7 +682,7 @@ def test_every_check_is_in_one_list_and_tried_here():
     every = [*ROW_CHECKS, *OUTCOME_CHECKS]
     assert len(set(every)) == len(every)
     assert {*SUM_CHECKS, *NEED_ROWS} == set(every)
-    tried = {case[0] for case in CASES} | {"items", "complements"}
+    tried = {case[0] for case in CASES} - {"largest producer"} | {"items", "complements"}
     frame, _ = places(0.0)
     frame["when"], frame["seller"] = frame["q"], [f"s{k}" for k in frame["i"] % 40]
     frame.loc[0, "y"] = np.nan

@@ -17,7 +17,16 @@ from mpc_lab.errors import MpcError
 from mpc_lab.ranking import Ranking
 from mpc_lab.results.base import settings
 from mpc_lab.results.preflight import outcomes, reach, rows
-from mpc_lab.results.preflight.look import CAUTION, MARKS, OK, STOP, Finding, Look, as_rows
+from mpc_lab.results.preflight.look import (
+    CAUTION,
+    DIRECTION,
+    MARKS,
+    OK,
+    STOP,
+    Finding,
+    Look,
+    as_rows,
+)
 from mpc_lab.results.summary import slices
 from mpc_lab.text import plural
 
@@ -63,7 +72,7 @@ SUM_CHECKS: tuple[Check, ...] = tuple(
     check for check in (*ROW_CHECKS, *OUTCOME_CHECKS) if check not in NEED_ROWS
 )
 # Sums answer these at some thresholds, or where the answer is clear.
-_HALF_KNOWN = ("score direction", "score steps")
+_HALF_KNOWN = (DIRECTION, "score steps")
 NOT_ASKED = "not asked"
 COLUMNS = ["check", "state", "sentence", "remedy"]
 _WORST_FIRST = (STOP, CAUTION, OK)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OK, CAUTION, STOP = "ok", "caution", "stop"
 MARKS = {OK: "✓", CAUTION: "!", STOP: "✗"}
-ENOUGH = "enough pairs"
+ENOUGH, DIRECTION = "enough pairs", "score direction"
 HEAVY_QUERY = 0.2  # of the pairs of a group
 # Of fewer pairs one query or item always has much: the check then says that they are few.
 FEWEST_PAIRS = 30
@@ -87,7 +87,7 @@ class Finding:
     def leads_on(self) -> bool:
         """Whether its remedy is a step towards a finding, and not only something to say."""
         poor = self.state != OK
-        return poor and (self.is_call or self.state == STOP or self.check == ENOUGH)
+        return poor and (self.is_call or self.state == STOP or self.check in (ENOUGH, DIRECTION))
 
     def to_leave(self) -> Finding:
         """Return what may be written to a file."""
@@ -160,6 +160,19 @@ class Look:
         if self.ranking is not None:
             return self.ranking.groups
         return () if self.audit is None else tuple(self.audit.groups)
+
+    @cached_property
+    def whole_groups(self) -> list[str]:
+        """The groups asked for that have every row; none where the rows are not here."""
+        if self.ranking is None:
+            return []
+        every = np.bitwise_and.reduce(self.ranking.masks, axis=1)
+        asked = self.groups if self.audit is None else tuple(self.audit.groups)
+        return [
+            group
+            for g, group in enumerate(self.ranking.groups)
+            if every[g // 64] >> np.uint64(g % 64) & np.uint64(1) and group in asked
+        ]
 
     @property
     def n_rows(self) -> float:

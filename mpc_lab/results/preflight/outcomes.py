@@ -16,6 +16,7 @@ import pandas as pd
 from mpc_lab.results.base import read_complements
 from mpc_lab.results.preflight.look import (
     CAUTION,
+    DIRECTION,
     FEWEST_PAIRS,
     HEAVY_QUERY,
     OK,
@@ -40,10 +41,10 @@ FEWEST_QUERIES = 5
 
 
 def check_direction(look: Look) -> Finding | None:
-    """Say where the outcome falls as the score rises, within queries."""
-    name, ranking = "score direction", look.ranking
+    """Say where the outcome falls as the score rises, within queries or among close items."""
+    name, ranking = DIRECTION, look.ranking
     if ranking is None:
-        return _direction_of_walked(look)
+        return _direction_of_close(look)
     at = look.sample
     outcome = _ranks(ranking.outcome[at.rows], at.query)
     score = _ranks(look.scores, at.query)
@@ -52,7 +53,7 @@ def check_direction(look: Look) -> Finding | None:
     known = spread > 0
     each = np.bincount(at.query, score * outcome)[known] / spread[known]
     if len(each) < FEWEST_QUERIES:
-        return None
+        return _direction_of_close(look)
     correlation, error = float(each.mean()), float(each.std()) / math.sqrt(len(each))
     z = correlation / error if error > 0 else math.copysign(math.inf, correlation)
     word = outcome_word(look.options)
@@ -61,13 +62,33 @@ def check_direction(look: Look) -> Finding | None:
         ascending = bool(ranking.columns.ascending)
         sentence = f"{shown}: the score runs against the outcome, as a distance or a rank does."
         return Finding(name, STOP, sentence, look.again(ascending=not ascending))
-    return Finding(name, OK, f"{shown}.")
+    if z >= -AGAINST:
+        return _reversed_among_close(look, shown) or Finding(name, OK, f"{shown}.")
+    return _direction_of_close(look) or Finding(name, OK, f"{shown}.")
 
 
-def _direction_of_walked(look: Look) -> Finding | None:
-    """Say where items do not get what their scores promise on either side of a tie."""
+def _run_against(look: Look) -> list[str]:
+    """Return the groups with more than the items just above and less than those just below."""
     reasons = look.of_cells("verdict_reason")
-    against = [group for group, reason in reasons.items() if str(reason) == RUN_AGAINST]
+    return [group for group, reason in reasons.items() if str(reason) == RUN_AGAINST]
+
+
+def _reversed_among_close(look: Look, shown: str) -> Finding | None:
+    """Say where close pairs contradict a score that is the right way up over whole queries."""
+    against = _run_against(look)
+    if not against:
+        return None
+    sentence = (
+        f"{shown}, but between close items of group {quote(against[0])} and others the outcome "
+        f"falls as the score rises.{and_more(len(against) - 1)}"
+    )
+    remedy = "Look at how scores that are nearly equal were told apart: a rank or an id may do it."
+    return Finding(DIRECTION, CAUTION, sentence, remedy)
+
+
+def _direction_of_close(look: Look) -> Finding | None:
+    """Say where items do not get what their scores promise on either side of a tie."""
+    against = _run_against(look)
     if not against:  # which close pairs would show of a steep slope alone
         return None
     sentence = (
@@ -75,7 +96,7 @@ def _direction_of_walked(look: Look) -> Finding | None:
         f"rank does.{and_more(len(against) - 1)}"
     )
     ascending = bool(look.columns.get("ascending"))
-    return Finding("score direction", STOP, sentence, look.again(ascending=not ascending))
+    return Finding(DIRECTION, STOP, sentence, look.again(ascending=not ascending))
 
 
 def _ranks(values: Floats, query: Ints) -> Floats:

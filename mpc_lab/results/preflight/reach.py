@@ -10,10 +10,12 @@ import math
 
 import numpy as np
 
+from mpc_lab.inference.estimates import NEVER_TURNED
 from mpc_lab.pairing.terms import Enough, Powered, parse_threshold
 from mpc_lab.results.preflight.look import (
     CAUTION,
     ENOUGH,
+    FEWEST_PAIRS,
     HEAVY_QUERY,
     OK,
     STOP,
@@ -24,7 +26,7 @@ from mpc_lab.results.preflight.look import (
 )
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import listing, noun, number, quote
+from mpc_lab.text import listing, noun, number, quote, round_count_up
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 # ---- could a gap have been found?
@@ -44,6 +46,8 @@ def check_enough_pairs(look: Look) -> Finding | None:
         sentence = f"{word} is {look.ranking.outcome[0]:g} in every row: nothing to compare."
         return Finding(name, STOP, sentence, "Check the column of the outcome.")
     spread, pairs = _outcome_spread(look), look.of_cells("n_pairs")
+    if least and set(least) == set(look.whole_groups):
+        return None  # 'labels' says it
     if least and not max(pairs.values()):
         sentence = "No query has items inside and outside a group with scores close enough."
         return Finding(name, STOP, sentence, "Check the columns of query and group.")
@@ -91,19 +95,10 @@ def _outcome_spread(look: Look) -> float:
 def _more_pairs(look: Look, limit: float, least: float) -> str:
     """Return a wider threshold where that is enough, else how many queries are."""
     chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
-    pairs = look.of_cells("n_pairs")
-    few = any(count < Enough().pairs for count in pairs.values())
+    few = any(count < Enough().pairs for count in look.of_cells("n_pairs").values())
     enough = few and not isinstance(chosen, Enough | Powered)
     if not math.isfinite(least):
-        shares = look.of_cells("largest_query_share").values()
-        if look.n_queries > 1 and any(share >= HEAVY_QUERY for share in shares):
-            return "Few queries have most of the pairs: take the remedy of 'largest query' first."
-        if max(pairs.values()) >= Enough().pairs:
-            return "Log more queries: the pairs of these are in too few for an interval."
-        if enough:
-            return "Give threshold=mpc.Enough(), which takes more pairs where there are few."
-        fewer = "Log more queries" + (", or audit larger groups" if len(pairs) > 2 else "")
-        return f"{fewer}: there are too few close pairs for an interval."
+        return _first_interval(look, enough)
     wanted, room = (least / limit) ** 2, _room(look)
     if wanted * 1.2 < room:
         return look.again(threshold=_powered(look, limit), epsilon=None)
@@ -114,11 +109,41 @@ def _more_pairs(look: Look, limit: float, least: float) -> str:
             epsilon=None,
         )
     now = int(look.options["n_queries"])
-    needed = float(f"{wanted * now:.2g}")
-    more = f"with pairs like these it takes about {needed:,.0f}, and this log has {now:,}."
+    needed = max(round_count_up(wanted * now), now + 1)
+    more = f"with pairs like these it takes about {needed:,}, and this log has {now:,}."
     if enough:
         return f"Give threshold=mpc.Enough(), which takes more pairs, and log more queries: {more}"
     return f"Log more queries: {more}"
+
+
+def _first_interval(look: Look, enough: bool) -> str:
+    """Return what gives an interval to groups without one; `enough`, whether Enough may."""
+    pairs = look.of_cells("n_pairs")
+    if _most_are_never_turned(look):
+        return (
+            "More queries like these do not help: audit a log that shows such pairs both ways "
+            "round, as from before a later rule or with near-ties shuffled, or give examined=, "
+            "with which sides go by score."
+        )
+    # Of as many pairs as 'largest query' asks for, or it would not be there to take.
+    shares = look.of_cells("largest_query_share").items()
+    heavy = any(share >= HEAVY_QUERY and pairs[g] >= FEWEST_PAIRS for g, share in shares)
+    if look.n_queries > 1 and heavy:
+        return "Few queries have most of the pairs: take the remedy of 'largest query' first."
+    if max(pairs.values()) >= Enough().pairs:
+        return "Log more queries: the pairs of these are in too few for an interval."
+    if enough:
+        return "Give threshold=mpc.Enough(), which takes more pairs where there are few."
+    fewer = "Log more queries" + (", or audit larger groups" if len(pairs) > 2 else "")
+    return f"{fewer}: there are too few close pairs for an interval."
+
+
+def _most_are_never_turned(look: Look) -> bool:
+    """Whether most groups without an interval have pairs that are always shown one way round."""
+    reasons = look.of_cells("verdict_reason")
+    least = look.of_cells("mde_adjusted")
+    unable = [str(reasons[g]) for g, value in least.items() if not math.isfinite(value)]
+    return 2 * unable.count(NEVER_TURNED) > len(unable)
 
 
 def _powered(look: Look, effect: float) -> Verbatim:
@@ -177,7 +202,6 @@ def check_threshold(look: Look) -> Finding | None:
     spread = float(look.scores.std()) if closeness == "score" else 1.0
     scale = look.scale if closeness == "score" else 1.0
     reach = {g: v / scale for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
-    weak = _weak(look)
     far = [group for group, value in reach.items() if value > FAR * spread > 0]
     usual = look.again(threshold=None, epsilon=None)
     if far:
@@ -196,8 +220,8 @@ def check_threshold(look: Look) -> Finding | None:
         fewer = "Log more queries" + (", or audit larger groups" if len(reach) > 2 else "")
         few = f"{fewer}: there are too few close pairs."
         return Finding(name, CAUTION, sentence, usual if isinstance(chosen, float) else few)
-    if weak:
-        return _powerless(weak)
+    if found := _lacking(look):
+        return found
     largest = max(reach.values(), default=0.0) / spread if spread else 0.0
     return Finding(
         name, OK, f"Scores of a pair are at most {largest:.2g} standard deviations apart."
@@ -210,23 +234,24 @@ def _step(look: Look) -> float:
     return float(apart[apart > 0].min(initial=math.inf))
 
 
-def _weak(look: Look) -> list[str]:
-    return [group for group, flag in look.of_cells("underpowered").items() if flag]
+def _lacking(look: Look) -> Finding | None:
+    """Say where a threshold has not the power, or the pairs, that were asked for."""
+
+    def flagged(name: str) -> str:
+        return listing([quote(group) for group, flag in look.of_cells(name).items() if flag], 4)
+
+    if weak := flagged("underpowered"):
+        sentence = f"No threshold has the power that was asked for in {weak}."
+        remedy = "Log more queries, or ask for a larger effect."
+    elif short := flagged("short_of_pairs"):
+        sentence = f"No threshold that is close enough has the pairs asked for in {short}."
+        remedy = "Log more queries, or ask for fewer pairs."
+    else:
+        return None
+    return Finding("threshold", CAUTION, sentence, remedy)
 
 
-def _powerless(weak: list[str]) -> Finding:
-    named = listing([quote(group) for group in weak], 4)
-    sentence = f"No threshold has the power that was asked for in {named}."
-    return Finding("threshold", CAUTION, sentence, "Log more queries, or ask for a larger effect.")
-
-
-def _threshold_of_walked(look: Look) -> Finding | None:
+def _threshold_of_walked(look: Look) -> Finding:
     """Say where a rule found too few pairs: how far scores spread is not known without rows."""
-    if weak := _weak(look):
-        return _powerless(weak)
-    short = [group for group, flag in look.of_cells("short_of_pairs").items() if flag]
-    if short:
-        named = listing([quote(group) for group in short], 4)
-        sentence = f"No threshold that is close enough has the pairs asked for in {named}."
-        return Finding("threshold", CAUTION, sentence, "Log more queries, or ask for fewer pairs.")
-    return Finding("threshold", OK, "The threshold found the pairs that were asked for.")
+    fine = "The threshold found the pairs that were asked for."
+    return _lacking(look) or Finding("threshold", OK, fine)

@@ -98,14 +98,10 @@ def check_labels(look: Look) -> Finding:
 
 def _whole_groups(look: Look) -> tuple[str, str] | None:
     """Report groups that hold every row, so that nothing is outside to compare with."""
-    if look.ranking is None:
-        return None
-    every = np.bitwise_and.reduce(look.ranking.masks, axis=1)
-    bits = [every[g // 64] >> np.uint64(g % 64) & np.uint64(1) for g in range(len(look.groups))]
-    asked = look.groups if look.audit is None else tuple(look.audit.groups)
-    whole = [group for group, bit in zip(look.groups, bits, strict=True) if bit and group in asked]
+    whole = look.whole_groups
     if not whole:
         return None
+    asked = look.groups if look.audit is None else tuple(look.audit.groups)
     named = listing([quote(group) for group in whole], 4)
     verb = "Group" if len(whole) == 1 else "Groups"
     has = "has" if len(whole) == 1 else "have"
