@@ -12,7 +12,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
 
 # Marks that reorder the text around them; other format characters are part of real scripts.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -137,7 +136,7 @@ def _cut_apart(names: Sequence[str], at_most: int) -> list[str]:
 
 def _around_differences(names: Sequence[str], at_most: int) -> list[str]:
     """Return the words in which names differ, with what fits of their beginning and end."""
-    start, end = len(commonprefix(names)), len(commonprefix([one[::-1] for one in names]))
+    start, end = _beginning(names), _beginning([one[::-1] for one in names])
     end = min(end, min(map(len, names)) - start)
     first = names[0]
     # Beginning and end have a third of the room at least: they may tell these from others.
@@ -158,6 +157,12 @@ def _around_differences(names: Sequence[str], at_most: int) -> list[str]:
         f"{_ended(first[:head], start)}{part}{_begun(one[len(one) - tail :] if tail else '', end)}"
         for one, part in zip(names, parts, strict=True)
     ]
+
+
+def _beginning(names: Sequence[str]) -> int:
+    """Return how many characters all names begin with."""
+    shortest = min(map(len, names))
+    return next((k for k in range(shortest) if len({one[k] for one in names}) > 1), shortest)
 
 
 def _ended(head: str, whole: int) -> str:

@@ -4,7 +4,16 @@ import math
 
 import pytest
 
-from mpc_lab.text import entry, minus, p_value, plain, with_ends, with_interval
+from mpc_lab.text import (
+    column,
+    entry,
+    middle_cut,
+    minus,
+    p_value,
+    plain,
+    with_ends,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +79,24 @@ def test_an_interval_sets_the_decimals_of_its_estimate():
 )
 def test_a_tiny_p_value_is_said_to_be_so(value, shown):
     assert p_value(value) == shown
+
+
+@pytest.mark.parametrize("at_most", [17, 24, 34])
+def test_names_that_begin_and_end_alike_keep_what_differs(at_most):
+    kinds = ("lighting", "audio equipment", "kitchen")
+    names = [f"Electronics and {kind} for the home > sub {k}" for kind in kinds for k in range(9)]
+    shown = middle_cut(names, at_most)
+    assert len(set(shown)) == len(names)
+    assert max(map(len, shown)) <= at_most
+    for whole, cut in zip(names, shown, strict=True):
+        assert cut.startswith("El")
+        assert cut.endswith(whole[-1])
+        assert any(word[:3] in cut for word in whole.split()[2:4])
+
+
+def test_numbers_of_a_column_share_their_decimals():
+    assert column([0.012, 0.0137, -0.4]) == ["0.0120", "0.0137", "−0.4000"]
+    assert column([0.05, 0.05]) == ["0.05", "0.05"]
+    assert column([1e-9, 2.0, math.nan]) == ["1e−09", "2", "–"]
+    assert with_ends(-4e-5, -0.0081, 0.008) == ("0.0000", "−0.0081 to 0.0080")
+    assert with_interval(-0.42, -0.5, 0.1, 3).startswith("−0.420 (−0.500")

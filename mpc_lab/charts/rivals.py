@@ -91,8 +91,6 @@ def _clamped(value: float) -> float:
 
 
 def _says(one: xr.Dataset, null: float) -> str:
-    from mpc_lab.comparators.registry import verdict_word
-
     p_value = float(one["p_adjusted"])
     known = math.isfinite(p_value) or (
         math.isfinite(null) and math.isfinite(float(one["ci_low_adjusted"]))
@@ -101,7 +99,7 @@ def _says(one: xr.Dataset, null: float) -> str:
         return "cannot tell"
     if not bool(one["flagged"]):
         return "not flagged"
-    return verdict_word(str(one["says"].item())) or "flagged"
+    return str(one["says"].item()) or "flagged"
 
 
 def _name(measure: str) -> str:

@@ -14,13 +14,12 @@ from mpc_lab.inference.clustered import Clustered, query_clusters
 from mpc_lab.inference.estimates import significance
 from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.log import Log, sort_rows
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import OVERVALUED, UNDERVALUED, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 _NAN = float("nan")
-UNDERVALUED, FAVOURED = "undervalued", "favoured"
 BINS = 20
 _BINS_AT_MOST = 1_000
 Interval = Callable[[float], tuple[float, float]]
@@ -237,14 +236,14 @@ class Comparison:
         NaN where there is none; the estimate may be there without an interval.
     null : float
         The value that says nothing is wrong; NaN where the comparator has none.
-    high_is : {"undervalued", "favoured", ""}
+    high_is : {"undervalued", "overvalued", ""}
         What an estimate above `null` says of the group; "" where it says neither.
     flagged : bool
         Whether `p_adjusted` is at most 1 − level; of a group by itself, whether the interval (for
         one-sided tests, the p-value) excludes `null`.
-    says : {"undervalued", "favoured", ""}
+    says : {"undervalued", "overvalued", ""}
         What a flag says of the group; "" where it is not flagged.
-    leans : {"undervalued", "favoured", ""}
+    leans : {"undervalued", "overvalued", ""}
         What a flag would say.
     conditions : Conditions
     inside, outside : float
@@ -324,7 +323,7 @@ def comparison(
 def flag_by_interval(made: Comparison) -> Comparison:
     """Return the comparison with its flag and what it says, from its interval."""
     above, below = made.ci_low > made.null, made.ci_high < made.null
-    low_is = {UNDERVALUED: FAVOURED, FAVOURED: UNDERVALUED}.get(made.high_is, "")
+    low_is = {UNDERVALUED: OVERVALUED, OVERVALUED: UNDERVALUED}.get(made.high_is, "")
     high = above or (not below and made.estimate > made.null)
     leans = made.high_is if high else low_is
     flagged = bool(above or below)

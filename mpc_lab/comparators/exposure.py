@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.comparators.base import (
-    FAVOURED,
     Case,
     Comparison,
     Conditions,
@@ -18,7 +17,7 @@ from mpc_lab.comparators.base import (
 )
 from mpc_lab.inference.clustered import Clustered, effective, from_influence
 from mpc_lab.pairing.kernels import kernel
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import OVERVALUED, Flags, Floats, Ints
 
 _EXPOSURE_ONLY = Conditions(scores="all", queries="all", looks_at="exposure")
 _AGAINST_OUTCOMES = Conditions(scores="all", queries="all", looks_at="both")
@@ -110,11 +109,11 @@ def _ratio(
     parts: dict[str, Any] = {"inside": inside, "outside": outside, "left_out": left_out}
     if not rows.any():
         none = Clustered(float("nan"), null=1.0, reason="no query has both sides")
-        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=OVERVALUED, **parts)
     if min(totals) <= 0:
         # A logarithm needs sums above 0 on both sides.
         none = Clustered(float("nan"), null=1.0, reason=f"total {what} is not above 0")
-        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=OVERVALUED, **parts)
     signs = (1, -1, -1, 1)
     influence = np.zeros(len(rows))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -122,7 +121,7 @@ def _ratio(
             influence += sign * part / total
     if not np.isfinite(influence).all():
         none = Clustered(float("nan"), null=1.0, reason=f"total {what} is too close to 0")
-        return comparison(name, none, conditions, high_is=FAVOURED, **parts)
+        return comparison(name, none, conditions, high_is=OVERVALUED, **parts)
     # Not the logarithm of a ratio of ratios, which may be too small for a number.
     logs = np.log(totals)
     log_ratio = float(logs[0] - logs[2] - logs[1] + logs[3])
@@ -131,5 +130,5 @@ def _ratio(
     )
     interval = partial(log_interval, found)
     return comparison(
-        name, on_log_scale(found), conditions, high_is=FAVOURED, interval=interval, **parts
+        name, on_log_scale(found), conditions, high_is=OVERVALUED, interval=interval, **parts
     )

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from mpc_lab.comparators.base import FAVOURED, UNDERVALUED, Case, Comparison, Conditions, comparison
+from mpc_lab.comparators.base import Case, Comparison, Conditions, comparison
 from mpc_lab.inference.bands import DRAWS, correlation
 from mpc_lab.inference.clustered import Clustered, ratio
 from mpc_lab.inference.estimates import significance
-from mpc_lab.vocabulary import Floats
+from mpc_lab.vocabulary import OVERVALUED, UNDERVALUED, Floats
 
 CONDITIONS = Conditions(scores="neighbours", queries="same", looks_at="outcomes")
 _HIGHEST_RANK = 10
 _LARGEST_Z = 40.0
 # What an inequality that fails says of the group.
-_SAYS = {"above": FAVOURED, "below": UNDERVALUED}
+_SAYS = {"above": OVERVALUED, "below": UNDERVALUED}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from mpc_lab.comparators.base import (
-    FAVOURED,
     Case,
     Comparison,
     Conditions,
@@ -18,7 +17,7 @@ from mpc_lab.comparators.base import (
 from mpc_lab.inference.clustered import Clustered, effective, from_influence
 from mpc_lab.pairing.kernels import kernel, sort_order
 from mpc_lab.pairing.log import Log
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import OVERVALUED, Flags, Floats, Ints
 
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="outcomes")
 OUT, IN = 0, 1
@@ -97,7 +96,7 @@ def _difference(
     found = infer(inside, outside)
     if not np.isfinite(found.estimate):
         found = replace(found, reason="no pairs of unequal outcomes on one side")
-    made = comparison(name, found, CONDITIONS, high_is=FAVOURED, inside=inside, outside=outside)
+    made = comparison(name, found, CONDITIONS, high_is=OVERVALUED, inside=inside, outside=outside)
     return flag_by_p_value(replace(made, p_value=infer(both, both).p_value), level)
 
 

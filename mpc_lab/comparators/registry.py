@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mpc_lab.comparators.base import FAVOURED, UNDERVALUED, Case, Comparison, Conditions
+from mpc_lab.comparators.base import Case, Comparison, Conditions
 from mpc_lab.comparators.calibration import calibration_gap
 from mpc_lab.comparators.exposure import exposure_ratios
 from mpc_lab.comparators.inequalities import inequalities
@@ -19,8 +19,7 @@ from mpc_lab.comparators.skew import skews
 from mpc_lab.inference.estimates import significance
 from mpc_lab.inference.verdicts import holm
 from mpc_lab.text import plain
-from mpc_lab.vocabulary import OVERVALUED, Floats
-from mpc_lab.vocabulary import UNDERVALUED as UNDERVALUED_VERDICT
+from mpc_lab.vocabulary import DIRECTIONS, OVERVALUED, UNDERVALUED, Floats
 
 MPC_CONDITIONS = Conditions(scores="close", queries="same", looks_at="outcomes")
 
@@ -171,11 +170,8 @@ def compare_mpc(
     ci_low_adjusted: float = float("nan"),
     ci_high_adjusted: float = float("nan"),
 ) -> Comparison:
-    """Return the headline cell of an audit as a comparison, flagged by its verdict.
-
-    A verdict of ``overvalued`` says that the group is favoured.
-    """
-    says = {UNDERVALUED_VERDICT: UNDERVALUED, OVERVALUED: FAVOURED}.get(verdict, "")
+    """Return the headline cell of an audit as a comparison, flagged by its verdict."""
+    says = verdict if verdict in DIRECTIONS else ""
     return Comparison(
         name="mpc",
         estimate=estimate,
@@ -227,8 +223,8 @@ class Explanation:
     Attributes
     ----------
     group : str
-    undervalued, favoured, flagged, silent, unknown : tuple of str
-        Names of the measures that call the group undervalued; that call it favoured; that flag it
+    undervalued, overvalued, flagged, silent, unknown : tuple of str
+        Names of the measures that call the group undervalued; that call it overvalued; that flag it
         either way or without a direction; that do not flag it; that have nothing to test.
     agree : bool
         Whether no measure says otherwise than MPC by more than chance.
@@ -241,7 +237,7 @@ class Explanation:
 
     group: str
     undervalued: tuple[str, ...]
-    favoured: tuple[str, ...]
+    overvalued: tuple[str, ...]
     flagged: tuple[str, ...]
     silent: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -280,8 +276,8 @@ def explain(
 
     return Explanation(
         group=group,
-        undervalued=names([one for one in known if one.says == "undervalued"]),
-        favoured=names([one for one in known if one.says == "favoured"]),
+        undervalued=names([one for one in known if one.says == UNDERVALUED]),
+        overvalued=names([one for one in known if one.says == OVERVALUED]),
         flagged=names([one for one in known if one.flagged]),
         silent=names([one for one in known if not one.flagged]),
         unknown=names([one for one in every if not can_tell(one)]),
@@ -322,7 +318,7 @@ def _sentence(
         return f"MPC cannot be estimated for group '{plain(group)}'; {said}."
     if not differing:
         said = {"silent": "does not flag", "flagged": "flags"}.get(_answer(mpc), "")
-        how = f"{said} it" if said else f"calls it {verdict_word(mpc.says)}"
+        how = f"{said} it" if said else f"calls it {mpc.says}"
         start = f"MPC {how}, and no measure contradicts it"
         if not chance:
             return f"{start} for group '{plain(group)}'."
@@ -355,14 +351,8 @@ def _difference(conditions: Conditions) -> str:
 def _says(mpc: Comparison, group: str) -> str:
     if not mpc.flagged:
         return f"MPC does not flag group '{plain(group)}'"
-    word = verdict_word(mpc.says)
     name = f"group '{plain(group)}'"
-    return f"MPC calls {name} {word}" if word else f"MPC flags {name}"
-
-
-def verdict_word(says: str) -> str:
-    """Return what a measure says in plain words: "favoured" becomes "overvalued"."""
-    return OVERVALUED if says == FAVOURED else says
+    return f"MPC calls {name} {mpc.says}" if mpc.says else f"MPC flags {name}"
 
 
 def _flag(several: bool) -> str:
@@ -373,7 +363,7 @@ def _verb(one: Comparison, several: bool) -> str:
     if not one.flagged:
         return f"{'do' if several else 'does'} not flag it"
     if one.says:
-        return f"{'call' if several else 'calls'} it {verdict_word(one.says)}"
+        return f"{'call' if several else 'calls'} it {one.says}"
     return f"{_flag(several)} it without a direction"
 
 

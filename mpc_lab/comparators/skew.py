@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mpc_lab.comparators.base import (
-    FAVOURED,
     Case,
     Comparison,
     Conditions,
@@ -27,7 +26,7 @@ from mpc_lab.inference.clustered import (
 )
 from mpc_lab.inference.estimates import significance
 from mpc_lab.pairing.kernels import kernel
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import OVERVALUED, Flags, Floats, Ints
 
 _MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
@@ -61,7 +60,7 @@ def skews(case: Case) -> list[Comparison]:
     k, level, lists = check_count("k", case.k, at_most=_MOST_PLACES), case.level, case.lists
     member = case.member[lists.row]
     both = [_skew(lists, side, k, level) for side in (member, ~member)]
-    found = comparison(f"skew@{k}", both[0], CONDITIONS, high_is=FAVOURED)
+    found = comparison(f"skew@{k}", both[0], CONDITIONS, high_is=OVERVALUED)
     return [
         found,
         _extreme(f"min_skew@{k}", both, min, level),

@@ -11,7 +11,6 @@ import numpy as np
 import traitlets
 import xarray as xr
 
-from mpc_lab.comparators.registry import verdict_word
 from mpc_lab.explorers.controls import (
     Note,
     ProgressRow,
@@ -242,7 +241,7 @@ def said(one: xr.Dataset) -> str:
         return "– cannot tell"
     if not bool(one["flagged"]):
         return "· not flagged"
-    says = verdict_word(str(one["says"].item()))
+    says = str(one["says"].item())
     return f"{_SIGNS[says]} {says or 'flagged'}"
 
 

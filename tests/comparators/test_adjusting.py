@@ -134,7 +134,7 @@ def test_a_rival_that_nearly_says_the_same_contradicts_nothing():
     quiet = replace(every[1][0], flagged=False, says="", leans="undervalued", p_value=0.03)
     says = replace(SILENT, flagged=True, says="undervalued", leans="undervalued")
     assert explain("b", says, [quiet]).agree
-    assert not explain("b", says, [replace(quiet, leans="favoured")]).agree
+    assert not explain("b", says, [replace(quiet, leans="overvalued")]).agree
     assert not explain("b", says, [replace(quiet, p_value=0.3)]).agree
 
 

@@ -119,7 +119,7 @@ def test_skew_is_flagged_where_the_top_is_filled_by_one_side():
     score = rng.random(480) + 0.5 * member
     ranking = boolean_ranking(score, score, np.repeat(np.arange(80), 6), g=member)
     skew, least, most, ndkl = skews(Case(ranking, "g", k=2))
-    assert skew.says == "favoured"
+    assert skew.says == "overvalued"
     assert least.flagged
     assert most.flagged
     assert least.estimate < 0 < most.estimate == skew.estimate

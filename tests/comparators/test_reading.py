@@ -74,9 +74,9 @@ def test_measures_that_cannot_tell_are_named_apart(rivals, mpc_of_1):
 
 
 def rival(says="", conditions=("all", "same", "outcomes"), name="pairwise_accuracy_inter"):
-    low = {"undervalued": -2.0, "favoured": 1.0, "": -1.0}[says]
+    low = {"undervalued": -2.0, "overvalued": 1.0, "": -1.0}[says]
     made = Comparison(name, low + 0.5, Conditions(*conditions), ci_low=low, ci_high=low + 1.5)
-    return flag_by_interval(replace(made, high_is="favoured"))
+    return flag_by_interval(replace(made, high_is="overvalued"))
 
 
 FLAG = compare_mpc(0.2, 0.05, 0.1, 0.3, 0.001, 50.0, "undervalued")
@@ -89,7 +89,7 @@ NOTHING = compare_mpc(*[float("nan")] * 5, 1.0, "not estimable")
     [
         (FLAG, [rival("undervalued")], "MPC calls it undervalued, and no measure contradicts"),
         (NO_FLAG, [rival()], "MPC does not flag it, and no measure contradicts it for group 'g'."),
-        (NO_FLAG, [rival("favoured")], "(inter-group) counts pairs with any scores and calls it"),
+        (NO_FLAG, [rival("overvalued")], "(inter-group) counts pairs with any scores and calls it"),
         (
             FLAG,
             [rival(), rival(name="pairwise_accuracy_intra")],
@@ -97,7 +97,7 @@ NOTHING = compare_mpc(*[float("nan")] * 5, 1.0, "not estimable")
         ),
         (
             FLAG,
-            [rival("favoured", ("all", "all", "both"), "impact_ratio")],
+            [rival("overvalued", ("all", "all", "both"), "impact_ratio")],
             "the impact ratio sets exposure against outcomes, whatever the scores, and calls it",
         ),
         (
@@ -105,7 +105,11 @@ NOTHING = compare_mpc(*[float("nan")] * 5, 1.0, "not estimable")
             [rival("", ("neighbours", "same", "outcomes"), "inequality_group_below")],
             "compares neighbours of the list, however far apart their scores are, and does not",
         ),
-        (NOTHING, [rival("favoured")], "cannot be estimated for group 'g'; it is flagged by pair"),
+        (
+            NOTHING,
+            [rival("overvalued")],
+            "cannot be estimated for group 'g'; it is flagged by pair",
+        ),
         (NOTHING, [rival()], "MPC cannot be estimated for group 'g'; no other measure flags it."),
     ],
 )
@@ -113,14 +117,14 @@ def test_sentences_name_the_difference(mpc_cell, others, sentence):
     assert sentence in explain("g", mpc_cell, others).sentence
 
 
-def test_overvalued_groups_are_favoured():
+def test_a_verdict_is_what_mpc_says():
     cell = compare_mpc(-0.2, 0.05, -0.3, -0.1, 0.001, 50.0, "overvalued")
-    assert (cell.flagged, cell.says) == (True, "favoured")
+    assert (cell.flagged, cell.says) == (True, "overvalued")
 
 
 @pytest.mark.parametrize(
     ("low", "high", "flagged", "says"),
-    [(0.1, 0.2, True, "undervalued"), (-0.2, -0.1, True, "favoured"), (-0.1, 0.1, False, "")],
+    [(0.1, 0.2, True, "undervalued"), (-0.2, -0.1, True, "overvalued"), (-0.1, 0.1, False, "")],
 )
 def test_a_flag_is_an_interval_without_the_null(low, high, flagged, says):
     made = Comparison("x", 0.0, Conditions("all", "same", "outcomes"), ci_low=low, ci_high=high)
