@@ -72,6 +72,13 @@ _NOT_ESTIMABLE = {
     ),
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
+# The same of the pairs of the other side, which the verdict needs too.
+_OTHER_SIDE = {
+    "no pairs": "there are no {those} within the threshold",
+    TOO_FEW_CLUSTERS: f"the {{those}} are from fewer than {FEWEST_CLUSTERS} effective queries or "
+    "items",
+    "variance is 0": "the {those} are all alike, so that there is no variance to measure",
+}
 _FIELDS = {
     "verdict": "verdict",
     "reason": "verdict_reason",
@@ -343,7 +350,11 @@ def why_not(cell: Cell) -> str:
     known = cell.reason or (TOO_FEW_CLUSTERS if cell.effective < FEWEST_CLUSTERS else "")
     side, found, reason = known.rpartition(": ")
     said = _NOT_ESTIMABLE.get(reason, reason or "no variance to measure")
-    return f"the {side} pairs, which the verdict needs too, have {said}" if found else said
+    if not found:
+        return said
+    those = f"{side} pairs, which the verdict needs too,"
+    said = _OTHER_SIDE.get(reason, f"the {{those}} have no interval: {said}")
+    return said.replace("{those}", those)
 
 
 def _names(cells: list[Cell]) -> str:

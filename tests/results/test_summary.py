@@ -103,11 +103,23 @@ def test_scores_that_run_against_outcomes_are_explained(make_audit, groups):
         ),
         (
             {"n_pairs": 9, "verdict_reason": "mirrored: no pairs"},
-            "the mirrored pairs, which the verdict needs too, have no pairs within the threshold",
+            "there are no mirrored pairs, which the verdict needs too, within the threshold",
         ),
         (
             {"n_pairs": 9, "n_effective": 9.0, "verdict_reason": "variance is 0"},
             "all pairs alike",
+        ),
+        (
+            {"n_pairs": 9, "verdict_reason": "mirrored: variance is 0"},
+            "the mirrored pairs, which the verdict needs too, are all alike, so that there is no",
+        ),
+        (
+            {"n_pairs": 9, "verdict_reason": "mirrored: effective clusters below 3"},
+            "the mirrored pairs, which the verdict needs too, are from fewer than 3 effective",
+        ),
+        (
+            {"n_pairs": 9, "verdict_reason": "mirrored: variance is not positive"},
+            "the mirrored pairs, which the verdict needs too, have no interval: variance is not",
         ),
     ],
 )
