@@ -38,7 +38,7 @@ STORED = Path(__file__).resolve().parents[2] / "docs/explanation/measured/discov
 FOUND_NONE = ("finds a slice", AT_MOST_5)
 DESIGNS = {
     "null": ({}, 1.0, [FOUND_NONE]),
-    "null, honest": ({"honest": True}, 0.5, [FOUND_NONE]),
+    "null, honest": ({"honest": True}, 1.0, [FOUND_NONE]),
     "planted": (
         {"effect": EFFECT},
         0.2,

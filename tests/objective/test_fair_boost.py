@@ -145,4 +145,5 @@ def test_the_root_is_found_and_its_set_covers_it(name):
     assert seen["covers"] >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 50)
     assert seen["rmse"] <= 0.025
     assert seen["width"] <= 0.13
+    assert 2 * seen["rmse"] < seen["exact width"] < seen["width"]
     assert abs(seen["mean"] - truth) <= 4 * seen["rmse"] / np.sqrt(50)
