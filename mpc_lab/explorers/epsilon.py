@@ -20,7 +20,7 @@ from mpc_lab.results.base import is_rank_only
 from mpc_lab.text import NOTHING, entry, number, percent, quote
 from mpc_lab.vocabulary import verdict_modes
 
-# Fades the numbers, and by the style sheet the chart that follows them.
+# Fades the curve and the numbers of another cell.
 _STALE = "mpc-stale"
 
 
@@ -60,7 +60,7 @@ class EpsilonExplorer(Explorer):
         traitlets.link((self.state, "brush"), (self, "brush"))
 
     def make_view(self) -> Sequence[widgets.Widget]:
-        """Return the sentence, the numbers at ε, the curve, and what the brush holds."""
+        """Return the sentence, the curve, the numbers at ε, what the brush holds, and the tie."""
         self.controls["chart"] = LiveChart(link=self.state.link)
         self.controls["chart"].observe(self._picked, "picked")
         self.controls["tie"] = LiveChart()
@@ -73,8 +73,9 @@ class EpsilonExplorer(Explorer):
         self._drawn_for: tuple[str, ...] | None = None
         foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
         tie = ("tie", "tie_note") if self._shows_tie else ()
-        first = ("sentence", *tie, "numbers", "chart")
-        return [*(self.controls[name] for name in first), foot]
+        parts = [self.controls[name] for name in ("sentence", "chart", "numbers")]
+        # The curve is what the slider moves: both are in sight together.
+        return [*parts, foot, *(self.controls[name] for name in tie)]
 
     @property
     def _shows_tie(self) -> bool:
@@ -101,7 +102,7 @@ class EpsilonExplorer(Explorer):
         if cell != self._drawn_for:
             # On a long log the curve takes seconds; the page shows this while it is made.
             self.controls["sentence"].text = f"Computing the curve of group {quote(cell[0])} …"
-            self.controls["numbers"].add_class(_STALE)
+            self._fade()
             from mpc_lab.charts.epsilon_curve import epsilon_curve
 
             curve = epsilon_curve(self.audit, *cell, live=True)
@@ -121,7 +122,12 @@ class EpsilonExplorer(Explorer):
             self.controls["chart"].show(curve)
             self._drawn_for = cell
         self.controls["range_note"].text = self._range_words()
-        self.controls["numbers"].remove_class(_STALE)
+        for name in ("chart", "numbers"):
+            self.controls[name].remove_class(_STALE)
+
+    def _fade(self) -> None:
+        for name in ("chart", "numbers"):
+            self.controls[name].add_class(_STALE)
 
     def call(self) -> str:
         """Return the call of the curve."""

@@ -277,6 +277,8 @@ class SharedControls:
     def __init__(self, state: AuditState, unused: Mapping[str, str] | None = None) -> None:
         self.state = state
         self.note, self.standing = Note(), Note(self._standing())
+        for words in (self.note, self.standing):
+            words.add_class("mpc-own-row")
         self._taking = False
         self.boxes: dict[str, Any] = {}
         for name in _CHOICES:
@@ -365,7 +367,7 @@ def take_row(state: AuditState) -> widgets.Widget:
         if state.scoring_rule == "baseline":
             del path[2]
         crumbs.text = " › ".join(path)
-        take.code = f"import mpc_lab as mpc\n\n{state.shown}"
+        take.code = f"{state.origin}\n\n{state.shown}"
         take.name = "mpc_lab"
 
     state.observe(show, ("revision", "shown"))

@@ -55,6 +55,8 @@ _HEADERS = {
     "position": "place",
     "other_position": "other place",
 }
+# A person reads what an item is called in place of its id; `selection` holds both.
+_NAMED = {"item": "label", "other_item": "other_label"}
 # Given again with every change: a table forgets what it was made with.
 _OPTIONS: dict[str, Any] = {
     "allow_html": False,
@@ -397,7 +399,7 @@ def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
     for own, header in _HEADERS.items():
         if own not in pairs:
             continue
-        values = pairs[own]
+        values = pairs[_NAMED[own] if _NAMED.get(own) in pairs else own]
         if own == "query":
             values = values.map(lambda q: ", ".join(map(str, q)) if isinstance(q, tuple) else q)
         if values.dtype.kind == "f":
@@ -422,7 +424,8 @@ class PairBook:
     epsilon : float
         The largest distance between the scores of a pair.
     label : str, optional
-        The column of the log that says what an item is called, such as its title.
+        The column of the log that says what an item is called, such as its title; by default the
+        labels that the audit knows.
 
     Attributes
     ----------
@@ -492,6 +495,8 @@ class PairBook:
         if ranking.item_code is not None:
             columns["item"] = ranking.item_labels(ranking.item_code[row_i])
             columns["other_item"] = ranking.item_labels(ranking.item_code[row_j])
+        if self._has_names:
+            columns["label"], columns["other_label"] = self._called(row_i), self._called(row_j)
         score = self._cell.shown_score
         columns |= {
             "score": score[row_i],
@@ -514,12 +519,19 @@ class PairBook:
         one, other = (shown_cell(value) for value in self._called(rows))
         return one, other
 
+    @property
+    def _has_names(self) -> bool:
+        """Whether items are called something else than their ids."""
+        ranking = self._cell.ranking
+        named = self._label is not None or ranking.item_label is not None
+        return ranking.item_code is not None and named
+
     def _called(self, rows: Ints) -> list[Any]:
         ranking = self._cell.ranking
         if self._label is not None:
             return list(np.asarray(ranking.column(self._label))[rows])
         if ranking.item_code is not None:
-            return list(ranking.item_labels(ranking.item_code[rows]))
+            return list(ranking.item_names(ranking.item_code[rows]))
         return ["item of the group", "the other item"]
 
     def ranked_list(self, pair: int) -> pd.DataFrame:

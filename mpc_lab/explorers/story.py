@@ -88,21 +88,21 @@ class StoryExplorer(Explorer):
         self.controls["sentence"].text = "\n".join(map(minus, shown.answer))
         self.controls["chart"].layout.display = "" if shown.chart else "none"
         if shown.chart:
-            self.controls["chart"].show(self._chart(shown.chart))
+            self.controls["chart"].show(*self._forms(shown.chart))
 
-    def _chart(self, call: str) -> AnyChart:
-        """Return the chart that a card names."""
+    def _forms(self, call: str) -> tuple[AnyChart, AnyChart | None]:
+        """Return the chart that a card names, and its form for narrow columns where it has one."""
         from mpc_lab import charts
 
         name = call.partition("(")[0].rpartition(".")[2]
         if name == "partial":
-            return charts.partial(self.audit.partial())
+            return charts.partial(self.audit.partial()), None
         if name == "overview":
-            return charts.overview(self.audit)
+            return charts.overview(self.audit), charts.overview(self.audit, narrow=True)
         if name == "boost":
-            return charts.boost(self.audit, self.group)
+            return charts.boost(self.audit, self.group), None
         first = slices(self.audit)[0]
-        return charts.draw(name, self.audit, self.group, first.rule, first.mode)
+        return charts.draw(name, self.audit, self.group, first.rule, first.mode), None
 
     def _pressed(self, name: str) -> None:
         by = {"previous": -1, "next": 1}.get(name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab.html import Head, definitions, escape, folded, label, paragraphs, table
 from mpc_lab.results.base import settings
-from mpc_lab.results.preflight.look import MARKS, OK, Finding
+from mpc_lab.results.preflight.look import MARKS, OK, STOP, Finding
 from mpc_lab.results.summary import (
     Cell,
     Slice,
@@ -121,11 +121,15 @@ def html_view(audit: Audit) -> str:
 
 
 def preflight_view(audit: Audit) -> str:
-    """Return the line of marks of the preflight alone, as a piece of HTML."""
-    return f'<div class="mpc-audit"><style>{_STYLE}</style>{_strip(audit._checked)}</div>'
+    """Return the line of marks of the preflight alone, as a piece of HTML.
+
+    What is not ok unfolds below the line; a check that says stop is unfolded from the start.
+    """
+    strip = _strip(audit._checked, can_fold=True)
+    return f'<div class="mpc-audit"><style>{_STYLE}</style>{strip}</div>'
 
 
-def _strip(checked: Iterable[Finding]) -> str:
+def _strip(checked: Iterable[Finding], *, can_fold: bool = False) -> str:
     """Return a mark for each check in one line, and below it what is not ok, with its remedy."""
     checked = list(checked)
     if not checked:
@@ -143,8 +147,12 @@ def _strip(checked: Iterable[Finding]) -> str:
         for one in poor
     )
     listed = f'<ul class="mpc-poor">{lines}</ul>' if poor else ""
-    head = f'<p class="mpc-preflight">Preflight {marks} <span>{said}</span></p>'
-    return f"{head}{listed}"
+    line = f"Preflight {marks} <span>{said}</span>"
+    if can_fold and poor:
+        is_open = " open" if any(one.state == STOP for one in poor) else ""
+        head = f'<summary class="mpc-preflight">{line}</summary>'
+        return f"<details{is_open}>{head}{listed}</details>"
+    return f'<p class="mpc-preflight">{line}</p>{listed}'
 
 
 def _remedy(finding: Finding) -> str:

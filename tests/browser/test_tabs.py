@@ -48,10 +48,9 @@ def test_the_arrow_keys_move_the_threshold_and_the_words_follow(panel):
     turn_to(panel, "Epsilon")
     handle = slider(panel, "Threshold ε")
     handle.focus()
-    curve = 1  # below the two sides of a tie, which have a threshold of their own
-    before, drawn = float(panel.ask("explorer.epsilon")), panel.drawn(curve)
+    before, drawn = float(panel.ask("explorer.epsilon")), panel.drawn()
     handle.press("ArrowRight")
-    panel.redrawn(drawn, curve)
+    panel.redrawn(drawn)
     after = float(panel.ask("explorer.epsilon"))
     assert after > before
     words = panel.page.locator(".mpc-tabs").get_by_text(f"At ε = {after:.3g}")
@@ -100,7 +99,7 @@ def test_the_arrow_keys_walk_through_the_pairs(panel):
 
 def test_a_brush_on_the_curve_picks_thresholds(panel):
     turn_to(panel, "Epsilon")
-    curve = panel.charts.nth(1).locator("svg")
+    curve = panel.charts.first.locator("svg")
     curve.scroll_into_view_if_needed()
     drawing = curve.bounding_box()
     left, right = (drawing["x"] + drawing["width"] * share for share in (0.4, 0.7))

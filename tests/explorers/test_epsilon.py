@@ -151,14 +151,14 @@ def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
     assert "mpc-stale" not in explorer.controls["numbers"]._dom_classes
 
 
-def test_both_sides_of_a_tie_head_the_tab_where_matched_pairs_alone_were_asked(audit):
+def test_both_sides_of_a_tie_follow_the_curve_where_matched_pairs_alone_were_asked(audit):
     explorer = shown(audit, group="1")
     assert explorer.controls["tie"].title.startswith("Group '1' at a tie: ")
     assert "place" not in explorer.controls["tie"].title
     assert explorer.controls["tie_note"].text == ""
     below = [one for one in explorer.widget.children if hasattr(one, "children")]
     order = [child for one in below for child in one.children]
-    assert order.index(explorer.controls["tie"]) < order.index(explorer.controls["chart"])
+    assert order.index(explorer.controls["chart"]) < order.index(explorer.controls["tie"])
 
 
 def test_a_tie_that_cannot_be_drawn_is_said_and_the_curve_stays(audit, monkeypatch):

@@ -198,6 +198,20 @@ def test_the_items_of_a_duel_are_called_by_the_column_that_says_so():
         PairsExplorer(audit, label="tite")
 
 
+def test_titles_that_the_audit_knows_name_items_in_duel_list_and_table():
+    frame = log(["a", "b"], queries=30)
+    frame["title"] = np.array([f"Title {item}" for item in frame["item"]])
+    audit = mpc.audit(frame, **COLUMNS, label="title", threshold=0.5, progress=False)
+    explorer = PairsExplorer(audit)
+    _ = explorer.widget
+    assert explorer.controls["duel"].value.count("<bdi>Title ") == 2
+    assert explorer.controls["ranked_list"].value.count("<bdi>Title ") > 1
+    assert tab._for_table(explorer.shown)["item"].str.startswith("Title ").all()
+    group = explorer.group
+    wanted = audit.pairs(group, epsilon=explorer.epsilon, limit=20)
+    pd.testing.assert_frame_equal(explorer.shown[:20], wanted)
+
+
 def test_a_range_that_was_picked_on_the_curve_is_kept_to():
     explorer = PairsExplorer(example_audit(), group="1", epsilon=0.05)
     explorer.state.brush = (0.01, 0.02)

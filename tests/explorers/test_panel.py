@@ -13,6 +13,7 @@ from mpc_lab.explorers.controls import Note
 from mpc_lab.explorers.explorer import SharedControls
 from mpc_lab.explorers.state import SHARED, AuditState
 from mpc_lab.explorers.tabs import TABS
+from mpc_lab.results.view import preflight_view
 
 audit = pytest.fixture(scope="module")(example_audit)
 
@@ -218,3 +219,16 @@ def test_an_audit_without_rows_shows_what_it_can(audit):
 def test_the_selection_is_that_of_the_tab_that_is_shown(audit):
     explorer = shown(audit, group="1")
     assert explorer.selection.identical(explorer.tabs["Groups"].selection)
+
+
+def test_words_of_a_tab_have_a_row_of_their_own_so_that_the_rail_keeps_its_length(audit):
+    explorer = shown(audit, tab="Boost")
+    shared = explorer._shared
+    assert shared.note.text
+    assert "mpc-own-row" in shared.note._dom_classes
+
+
+def test_what_the_preflight_notes_is_folded_below_its_marks(audit):
+    found = preflight_view(audit)
+    assert '<summary class="mpc-preflight">Preflight' in found
+    assert "<details open>" not in found
