@@ -16,7 +16,7 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
@@ -25,7 +25,11 @@ from typing import TYPE_CHECKING, Any
 from mpc_lab.engines.memory import open_log
 from mpc_lab.errors import MpcError
 from mpc_lab.files import find_files
+from mpc_lab.html import label, paragraphs
 from mpc_lab.results import load
+from mpc_lab.results.base import settings
+from mpc_lab.results.recipe import recipe
+from mpc_lab.results.wording import log_in_words
 from mpc_lab.roles import NEEDED_ROLES
 from mpc_lab.run import audit
 from mpc_lab.text import plain
@@ -104,11 +108,40 @@ def serve(
 
 def show() -> None:
     """Show what :func:`serve` was given; runs in the kernel of the page."""
-    from IPython.display import display
+    from IPython.display import HTML, display
+
+    from mpc_lab.explorers.address import Address
 
     given = json.loads(os.environ[_GIVEN])
-    shown = _asked(given) if given["audit"] is None else _given_audit(given).explore()
-    display(shown)  # type: ignore[no-untyped-call]
+    file = Path(given["log"] or given["audit"]).name
+    address = Address(title=f"{plain(file)} · mpc_lab")
+    if given["audit"] is None:
+        shown: Any = _asked(given, address.follow)
+        about = "Check what each column means, then run the audit."
+    else:
+        audit = _given_audit(given)
+        shown = audit.explore()
+        shown.state.origin = _origin(audit, given)
+        address.follow(shown)
+        about = log_in_words(settings(audit))
+    for part in (address, HTML(_heading(file, about)), shown):  # type: ignore[no-untyped-call]
+        display(part)  # type: ignore[no-untyped-call]
+
+
+def _heading(file: str, about: str) -> str:
+    """Return the head of the page: which file it shows."""
+    style = "font: 14px/1.45 system-ui, sans-serif; color: var(--jp-ui-font-color1); margin: 0"
+    return (
+        f'<header class="mpc-app" style="{style}"><h1 style="font-size: 22px; margin: 0">'
+        f"{label(file)}</h1>{paragraphs([about])}</header>"
+    )
+
+
+def _origin(audit: Audit, given: dict[str, Any]) -> str:
+    """Return the code that makes the audit of the page, for whoever takes code along."""
+    if given["log"] is None:
+        return f"import mpc_lab as mpc\n\naudit = mpc.load({given['audit']!r})"
+    return recipe(audit).call
 
 
 def _given_audit(given: dict[str, Any]) -> Audit:
@@ -118,11 +151,11 @@ def _given_audit(given: dict[str, Any]) -> Audit:
     return load(given["audit"], ranking=log.ranking)
 
 
-def _asked(given: dict[str, Any]) -> Any:
+def _asked(given: dict[str, Any], on_land: Callable[[Any], None] | None = None) -> Any:
     """Return the panel that asks for the columns that were not given."""
     from mpc_lab.explorers.start_panel import Start
 
-    begun = Start(namespace=None)
+    begun = Start(namespace=None, on_land=on_land)
     sheet = find_files(given["log"], **given["how"]).read_all()
     begun.state.use(sheet, Path(given["log"]).name, {"data": given["log"], **given["how"]})
     for role, column in given["columns"].items():

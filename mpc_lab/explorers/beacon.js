@@ -1,5 +1,10 @@
-// Hides the static form of the same output once everything live in it is drawn, and gives sliders,
-// which ipywidgets labels for the eye alone, a name that can be heard.
+// Hides the static form of the same output once everything live in it is drawn, gives sliders,
+// which ipywidgets labels for the eye alone, a name that can be heard, and dims the panel when its
+// kernel is gone.
+
+const LOOK_AFTER_KERNEL = 1000;
+// A laptop that slept, or a network that blinked, is connected again within so many looks.
+const PATIENCE = 5;
 
 function nameSliders(area) {
   for (const handle of area.querySelectorAll(".noUi-handle:not([aria-label])")) {
@@ -11,7 +16,20 @@ function nameSliders(area) {
   }
 }
 
-function render({ el }) {
+// ipywidgets tells its views of a restart, but not of a kernel that was shut down or exchanged.
+function watchKernel(el, manager) {
+  const first = manager?.kernel;
+  if (!first) return () => {};
+  let silent = 0;
+  const timer = setInterval(() => {
+    silent = first.connectionStatus === "connected" ? 0 : silent + 1;
+    const ended = first.isDisposed || first.status === "dead" || manager.kernel?.id !== first.id;
+    el.closest(".mpc-explorer")?.classList.toggle("mpc-gone", ended || silent > PATIENCE);
+  }, LOOK_AFTER_KERNEL);
+  return () => clearInterval(timer);
+}
+
+function render({ model, el }) {
   el.classList.add("mpc-beacon");
   const hidden = new Map();
   let timer = 0;
@@ -44,7 +62,9 @@ function render({ el }) {
   }
 
   timer = setInterval(look, 50);
+  const unwatch = watchKernel(el, model.widget_manager);
   return () => {
+    unwatch();
     clearInterval(timer);
     observer?.disconnect();
     for (const [child, display] of hidden) child.style.display = display;

@@ -15,9 +15,10 @@ function library() {
   shared.coming ??= new Promise((resolve) => {
     shared.arrived = () => resolve(shared.embed);
   });
+  const again = document.body.dataset.voila ? "reload the page" : "run the cell again";
   const late = new Promise((_, reject) =>
     setTimeout(
-      () => reject(new Error("the chart library did not arrive; run the cell again")),
+      () => reject(new Error(`the chart library did not arrive; ${again}`)),
       WAIT_FOR_LIBRARY,
     ),
   );
@@ -234,12 +235,12 @@ async function render({ model, el }) {
 
   async function update() {
     const data = model.get("data");
-    for (const [name, json] of Object.entries(data)) {
-      if (json !== shown.data[name]) view.data(name, JSON.parse(json));
-    }
+    const fresh = Object.entries(data).filter(([name, json]) => json !== shown.data[name]);
+    for (const [name, json] of fresh) view.data(name, JSON.parse(json));
     shown.data = data;
     setParams();
-    await view.resize().runAsync();
+    // Without other numbers axes and legends keep their room; to lay all out again takes long.
+    await (fresh.length ? view.resize() : view).runAsync();
   }
 
   async function refresh() {

@@ -113,6 +113,8 @@ class Start:
     namespace : callable, optional
         Where frames are looked for; by default the notebook's own names. None where there is no
         notebook to have any: then only files are offered.
+    on_land : callable, optional
+        Called with the explorer of each run before it is shown.
 
     Attributes
     ----------
@@ -129,10 +131,11 @@ class Start:
         self,
         frame: Any = None,
         namespace: Callable[[], Mapping[str, Any]] | None = notebook_names,
+        on_land: Callable[[AuditExplorer], None] | None = None,
     ) -> None:
         self.state = StartState()
         self.explorer: AuditExplorer | None = None
-        self._namespace = namespace
+        self._namespace, self._on_land = namespace, on_land
         self._filling = False
         self.controls: dict[str, Any] = {}
         if frame is not None:
@@ -478,6 +481,8 @@ class Start:
 
     def _land(self, made: Audit) -> None:
         explorer = AuditExplorer(made)
+        if self._on_land is not None:
+            self._on_land(explorer)
         if "widget" in self.__dict__:
             self.controls["explorer"].children = (explorer.widget,)
             self._fold.selected_index = None
@@ -532,8 +537,10 @@ class Start:
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        words = "<p>Run this cell to choose a log and audit it; it needs a running kernel.</p>"
-        display(HTML(f'<div class="mpc-static">{words}</div>'))  # type: ignore[no-untyped-call]
+        words = "Run this cell to choose a log and audit it; it needs a running kernel."
+        # Without names to look in there is no notebook, and no cell to run.
+        shown = words if self._namespace is not None else "Opening the file …"
+        display(HTML(f'<div class="mpc-static"><p>{shown}</p></div>'))  # type: ignore[no-untyped-call]
         display(self.widget)  # type: ignore[no-untyped-call]
 
 

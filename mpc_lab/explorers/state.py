@@ -170,8 +170,8 @@ class AuditState(CellTraits):
         Grows by 1 when the four are settled after a change; observe it to see one change once.
     brush : tuple of float
         The two ends of the range of thresholds that was picked; empty where there is none.
-    shown : str
-        The code that makes what is shown.
+    origin, shown : str
+        The code that makes the audit, and the code that makes what is shown of it.
     link : str
         What charts and rails of one explorer have in common.
 
@@ -187,6 +187,7 @@ class AuditState(CellTraits):
 
     revision = traitlets.Int(0)
     brush = traitlets.Tuple()
+    origin = traitlets.Unicode("import mpc_lab as mpc")
     shown = traitlets.Unicode()
 
     def __init__(

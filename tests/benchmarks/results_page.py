@@ -26,6 +26,7 @@ TABLES = {
     "cr3-cost": ["cr3_cost.py"],
     "long-list": ["long_list.py"],
     "saving": ["storage_speed.py"],
+    "explorer-speed": ["explorer_speed.py"],
     "files": ["duckdb_scale.py", "{folder}"],
     "files-union": ["duckdb_scale.py", "{folder}", "--rows", "10000000", "--union"],
     "files-skewed": ["duckdb_scale.py", "{folder}", "--longest", "1000000", "--runs", "1"],

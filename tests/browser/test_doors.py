@@ -36,6 +36,14 @@ NOTEBOOK_7 = (
     "TypeError: Cannot read properties of undefined (reading 'schema')",
     "Error: Command 'filebrowser:open-path' not registered.",
 )
+SAYS = "Run the cell again"
+# What the style sheet writes above a panel.
+BEFORE = "(one) => getComputedStyle(one, '::before').content"
+_SESSION = "() => window.jupyterapp.shell.currentWidget.sessionContext"
+KERNEL = {
+    "restart": f"{_SESSION}.session.kernel.restart()",
+    "shutdown": f"{_SESSION}.shutdown()",
+}
 TABS = ("Groups", "Epsilon", "Boost", "Pairs", "Calibration", "Rivals", "Checks")
 
 
@@ -152,6 +160,20 @@ def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages,
     assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True]
 
 
+@pytest.mark.parametrize("how", ["restart", "shutdown"])
+def test_a_panel_whose_kernel_is_gone_dims_and_says_what_to_do(notebook, how):
+    opened = notebook(PANEL).live()
+    panel = opened.page.locator(".mpc-explorer").first
+    assert SAYS not in panel.evaluate(BEFORE)
+    opened.page.evaluate(KERNEL[how])
+    opened.page.wait_for_function(
+        f"() => ({BEFORE})(document.querySelector('.mpc-explorer')).includes({SAYS!r})"
+    )
+    inside = panel.locator("> *").last
+    assert float(inside.evaluate("(one) => getComputedStyle(one).opacity")) < 0.6
+    assert inside.evaluate("(one) => getComputedStyle(one).pointerEvents") == "none"
+
+
 @pytest.fixture
 def serve(server, tmp_path):
     """Return a function that serves a file and returns its address; all are stopped at the end."""
@@ -201,6 +223,30 @@ def test_voila_serves_a_log_to_who_has_the_token(serve, pages):
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
     assert "Stopped." in process.stdout.read()
+
+
+def test_the_app_speaks_of_its_file_and_opens_where_its_address_says(serve, pages):
+    columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
+    address, process = serve("log.parquet", columns)
+    page = pages.open(height=700)
+    page.goto(f"{address}#group=beta&tab=Epsilon", timeout=SLOW)
+    page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
+    assert page.title() == "log.parquet · mpc_lab"
+    assert page.locator("h1").inner_text() == "log.parquet"
+    assert page.locator("h1").bounding_box()["y"] < 100
+    chosen = page.get_by_label("Group", exact=True)
+    page.wait_for_function("() => document.querySelector('select').value", timeout=SLOW)
+    assert chosen.locator("option:checked").inner_text() == "beta"
+    page.get_by_role("tab", name="Epsilon", exact=True, selected=True).wait_for(timeout=SLOW)
+    chosen.select_option("gamma")
+    page.wait_for_function("() => location.hash === '#group=gamma&tab=Epsilon'", timeout=SLOW)
+    words = page.locator("body").inner_text()
+    assert not re.search("notebook|cell again|this cell", words, re.IGNORECASE)
+    process.kill()
+    page.wait_for_selector(".mpc-explorer.mpc-gone", timeout=SLOW)
+    said = page.locator(".mpc-explorer").first.evaluate(BEFORE)
+    assert "Start mpc-lab explore again" in said
+    assert "cell" not in said
 
 
 def test_voila_serves_a_saved_audit(serve, pages):

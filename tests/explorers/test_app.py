@@ -102,8 +102,23 @@ def test_the_page_shows_the_audit_of_the_file(log, tmp_path, monkeypatch, is_sav
     monkeypatch.setenv("MPC_LAB_EXPLORE", json.dumps(given))
     monkeypatch.setattr("IPython.display.display", shown.append)
     show()
-    assert shown[0].groups == ("1", "2")
-    assert (shown[0].audit.ranking is None) == is_saved
+    assert shown[-1].groups == ("1", "2")
+    assert (shown[-1].audit.ranking is None) == is_saved
+
+
+def test_the_page_is_headed_by_its_file_and_code_taken_along_reads_it(log, tmp_path, monkeypatch):
+    saved = tmp_path / "<b>audit.nc"
+    mpc.audit(log, **COLUMNS, progress=False).save(saved)
+    given = {"audit": str(saved), "log": None, "columns": {}, "how": {}}
+    shown = []
+    monkeypatch.setenv("MPC_LAB_EXPLORE", json.dumps(given))
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    show()
+    address, head, explorer = shown
+    assert address.title == "<b>audit.nc · mpc_lab"
+    assert "<h1" in head.data
+    assert "&lt;b&gt;audit.nc" in head.data
+    assert explorer.state.origin.endswith(f"audit = mpc.load({str(saved)!r})")
 
 
 def test_columns_that_are_not_given_are_asked_for_on_the_page(log, started, monkeypatch):
@@ -112,7 +127,7 @@ def test_columns_that_are_not_given_are_asked_for_on_the_page(log, started, monk
     monkeypatch.setenv("MPC_LAB_EXPLORE", started["given"])
     monkeypatch.setattr("IPython.display.display", shown.append)
     show()
-    chosen = shown[0].state.columns
+    chosen = shown[-1].state.columns
     assert (chosen["outcome"], chosen["query"], chosen["group"]) == ("score", "query", "type")
 
 
@@ -131,8 +146,8 @@ def test_a_folder_of_text_in_another_form_is_served(
         monkeypatch.setenv("MPC_LAB_EXPLORE", started["given"])
         monkeypatch.setattr("IPython.display.display", shown.append)
         show()
-        assert shown[0].state.source == "logs"
-        assert shown[0].run().groups == ("1", "2")
+        assert shown[-1].state.source == "logs"
+        assert shown[-1].run().groups == ("1", "2")
 
 
 def test_the_line_names_a_folder_and_how_its_text_is_read(log, monkeypatch):
