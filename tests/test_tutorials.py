@@ -24,6 +24,7 @@ def test_they_come_in_the_order_to_read_them():
 
 def test_they_are_copied_whole_into_a_new_folder(tmp_path):
     copies = tutorials.copy_notebooks(tmp_path / "new" / "folder")
+    assert [copy.name for copy in copies if copy.suffix == ".nc"] == ["movielens_1m.nc"]
     for copy in copies:
         assert copy.read_bytes() == (ROOT / "notebooks" / copy.name).read_bytes()
 

@@ -44,7 +44,9 @@ def notebooks() -> list[Path]:
 
 
 def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
-    """Copy the notebooks into a folder, all or none; what is there already is never changed.
+    """Copy the notebooks, and the stored results that they show, into a folder.
+
+    All are copied or none; what is there already is never changed.
 
     Parameters
     ----------
@@ -60,11 +62,13 @@ def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     len(copy_notebooks(folder))
+    ...     [copy.suffix for copy in copy_notebooks(folder)].count(".ipynb")
     8
     """
     target = Path(folder)
-    contents = {target / source.name: source.read_bytes() for source in notebooks()}
+    sources = notebooks()
+    sources += sorted(sources[0].parent.glob("*.nc"))
+    contents = {target / source.name: source.read_bytes() for source in sources}
     try:
         _check_free(target, contents)
         with _undone_on_failure(target) as made:

@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import mpc_lab as mpc
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 
@@ -78,16 +80,27 @@ def test_a_notebook_runs_without_data_and_network():
 
 
 @pytest.mark.needs_notebooks
-def test_movielens_goes_on_with_the_synthetic_log_where_there_is_no_data(tmp_path):
+def test_movielens_shows_its_stored_result_where_there_is_no_data(tmp_path):
     from helpers.execute import execute
 
     empty = {"MPC_LAB_DATA": None, "XDG_CACHE_HOME": str(tmp_path)}
     ran = execute(NOTEBOOKS / "03_movielens.ipynb", network=False, variables=empty)
-    first = next(
+    said = [
         output["data"]["text/markdown"]
         for cell in ran.notebook.cells
         for output in cell.get("outputs", [])
         if "text/markdown" in output.get("data", {})
-    )
-    assert first.startswith("**This run uses the synthetic example**")
-    assert "Put ml-1m.zip from GroupLens" in first
+    ]
+    assert said[0].startswith("**This is the stored result of a run on MovieLens 1M**")
+    assert "Put ml-1m.zip from GroupLens" in said[0]
+    assert sum(words.startswith("*Skipped: this cell needs the ratings") for words in said) == 3
+    assert "**undervalued** at the margin: Documentary, Drama" in said[-1]
+
+
+def test_the_stored_result_is_small_and_holds_no_rows_ids_or_items():
+    stored = mpc.load(NOTEBOOKS / "movielens_1m.nc")
+    assert (NOTEBOOKS / "movielens_1m.nc").stat().st_size < 300_000
+    assert stored.ranking is None
+    assert set(stored.tree) == {"headline", "curve", "moments", "objective"}
+    assert len(stored.groups) == 18
+    assert stored.tree.attrs["n_rows"] == 104_449
