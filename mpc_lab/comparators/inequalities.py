@@ -45,7 +45,8 @@ def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> li
     ----------
     case : Case
     by_rank : bool
-        Separately for a = 1, …, 10 in place of pooled over all ranks.
+        Separately for a = 1, …, 10 in place of pooled over all ranks; names end in the rank, and
+        the joint test is ``inequalities_joint_by_rank``.
     draws : int
         Of the joint test.
 
@@ -57,7 +58,8 @@ def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> li
     tested = [_test(case, side, rank) for rank in ranks for side in _SAYS]
     a = significance(case.level)
     single = [_as_comparison(one, a) for one in tested]
-    return [*single, _joint(tested, a, case.seed, draws)]
+    joint = _joint(tested, a, case.seed, draws)
+    return [*single, replace(joint, name=f"{joint.name}_by_rank") if by_rank else joint]
 
 
 def _test(case: Case, side: str, rank: int | None) -> _Inequality:

@@ -169,13 +169,14 @@ def compare_mpc(
     p_adjusted: float = float("nan"),
     ci_low_adjusted: float = float("nan"),
     ci_high_adjusted: float = float("nan"),
+    rank_only: bool = False,
 ) -> Comparison:
     """Return the headline cell of an audit as a comparison, flagged by its verdict."""
     says = verdict if verdict in DIRECTIONS else ""
     return Comparison(
         name="mpc",
         estimate=estimate,
-        conditions=MPC_CONDITIONS,
+        conditions=replace(MPC_CONDITIONS, scores="neighbours") if rank_only else MPC_CONDITIONS,
         std_error=std_error,
         ci_low=ci_low,
         ci_high=ci_high,
@@ -328,7 +329,9 @@ def _sentence(
             f"{_flag(len(chance) > 1)} it, as chance does "
             "among so many tests."
         )
-    parts = [f"{_says(mpc, group)}, comparing outcomes at close scores in the same query"]
+    close = {"neighbours": "of neighbours in the list"}
+    how = close.get(mpc.conditions.scores, "at close scores in the same query")
+    parts = [f"{_says(mpc, group)}, comparing outcomes {how}"]
     bundles: dict[tuple[str, str], list[Comparison]] = {}
     for one in differing:
         bundles.setdefault((_difference(one.conditions), _answer(one)), []).append(one)

@@ -126,6 +126,7 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
                   \;[p \in A] \; - \; \frac{w_p (d_p - \hat\theta_B)}{W_B} \;[p \in B],
 
         with the variance of the audit over these contributions. Each gap is at its own threshold.
+        Needs the rows, or an audit saved with ``queries=True``, which gives query variance.
 
         Parameters
         ----------
@@ -299,8 +300,8 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
         Parameters
         ----------
         covariates : str, list of str, or mapping of str to array
-            Columns of the ranking's table, or arrays by row. Text is compared value by
-            value. Position in the ranked list is always compared.
+            Columns of the ranking's table, or arrays by row. Text is compared value by value, rows
+            without one as a value of their own. Position in the ranked list is always compared.
         group : str or list of str, optional
             By default all groups.
         scoring_rule, pairing_mode : str
@@ -431,7 +432,9 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
         """
         return _sequence.confidence_sequence(self, planned, asymptotic)
 
-    def compare(self, groups: Sequence[str] | None = None, k: int = 10) -> xr.Dataset:
+    def compare(
+        self, groups: Sequence[str] | None = None, k: int = 10, *, by_rank: bool = False
+    ) -> xr.Dataset:
         """Set MPC beside the rival measures on the same log, and say why they disagree.
 
         Parameters
@@ -440,6 +443,8 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
             By default all.
         k : int
             Places at the top, for Skew@k.
+        by_rank : bool
+            Also test the inequalities of neighbours at each of the first ten ranks.
 
         Returns
         -------
@@ -462,7 +467,7 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
         >>> found.flagged.sel(measure="mpc").item()
         False
         """
-        return _compare.compare(self, groups, k)
+        return _compare.compare(self, groups, k, by_rank)
 
     def calibration(
         self,

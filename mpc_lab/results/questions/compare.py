@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from mpc_lab.errors import check_flag
 from mpc_lab.results.base import (
     chosen_groups,
     inference_options,
+    is_rank_only,
     need_rows,
     refuse_terms,
     rule_scores,
@@ -20,14 +23,16 @@ from mpc_lab.results.questions.pairs import shown_scores
 from mpc_lab.results.schema import AuditBase, text
 
 if TYPE_CHECKING:
-    from mpc_lab.comparators.base import Comparison
+    from mpc_lab.comparators.base import Case, Comparison
 
 _PLAIN = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "null", "n_effective")
 _ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
 _DIMS = ("group", "measure")
 
 
-def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Dataset:
+def compare(
+    audit: AuditBase, groups: Sequence[str] | None, k: int, by_rank: bool = False
+) -> xr.Dataset:
     """Return all measures of each group; see :meth:`mpc_lab.Audit.compare`."""
     from mpc_lab.comparators.registry import explain
 
@@ -36,10 +41,11 @@ def compare(audit: AuditBase, groups: Sequence[str] | None, k: int) -> xr.Datase
     chosen = audit.groups if groups is None else chosen_groups(audit, "compare", groups)
     level = float(settings(audit)["level"])
     rivals = _rivals(audit, k)
+    ranks = _ranks(audit) if check_flag("by_rank", by_rank) else {}
     rows, sentences = [], []
     for group in chosen:
         mpc = _mpc(audit, group)
-        rows.append([mpc, *rivals[group]])
+        rows.append([mpc, *rivals[group], *ranks.get(group, ())])
         sentences.append(explain(group, mpc, rivals[group], level).sentence)
     return _label(chosen, rows, sentences, level)
 
@@ -49,19 +55,37 @@ def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
 
     They are kept with the audit, because a question about one group needs all of them.
     """
-    from mpc_lab.comparators.base import Case
-    from mpc_lab.comparators.registry import COMPARATORS, adjust
+    from mpc_lab.comparators.registry import COMPARATORS
     from mpc_lab.comparators.registry import compare as rivals_of
 
+    return _of_every_group(audit, (k, tuple(COMPARATORS)), rivals_of, k)
+
+
+def _ranks(audit: AuditBase) -> dict[str, list[Comparison]]:
+    """Return the inequalities at each rank, a family of their own: no rival's flag changes."""
+    from mpc_lab.comparators.inequalities import inequalities
+
+    return _of_every_group(audit, ("by rank",), partial(inequalities, by_rank=True))
+
+
+def _of_every_group(
+    audit: AuditBase,
+    name: tuple[Any, ...],
+    measure: Callable[[Case], list[Comparison]],
+    k: int = 10,
+) -> dict[str, list[Comparison]]:
+    from mpc_lab.comparators.base import Case
+    from mpc_lab.comparators.registry import adjust
+
     ranking = need_rows(audit, "compare")
-    key = (id(ranking), k, tuple(COMPARATORS))
+    key = (id(ranking), *name)
     known: dict[str, list[Comparison]] | None = audit._rivals.get(key)
     if known is not None:
         return known
     _, level, seed = inference_options(audit)
     first = Case(ranking, audit.groups[0], k=k, level=level, seed=seed)
     found = [
-        rivals_of(Case(ranking, group, k=k, level=level, seed=seed, like=first))
+        measure(Case(ranking, group, k=k, level=level, seed=seed, like=first))
         for group in audit.groups
     ]
     made = dict(zip(audit.groups, adjust(found, level), strict=True))
@@ -86,6 +110,7 @@ def _mpc(audit: AuditBase, group: str) -> Comparison:
         p_adjusted=float(cell.bracket_p_adjusted),
         ci_low_adjusted=float(cell.bracket_low),
         ci_high_adjusted=float(cell.bracket_high),
+        rank_only=is_rank_only(audit),
     )
 
 
