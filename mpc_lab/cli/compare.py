@@ -122,8 +122,8 @@ COMPARE = Command(
         "[options]",
         "description": "Subtract the gap of each group under old from its gap under new, with an "
         "interval for each difference.",
-        "epilog": "exit codes of --gate: 0 every gap is shown to be no larger than the old one by "
-        "more than --no-worse-by, 1 some gap is shown to be larger by more, 2 the data cannot "
-        "tell; 3 and above are errors.",
+        "epilog": "exit codes of --gate: 0 every gap is shown to be no further from 0 than the old "
+        "one by more than --no-worse-by, 1 some gap is shown to be further by more, 2 the data "
+        "cannot tell; 3 and above are errors.",
     },
 )

@@ -285,7 +285,8 @@ class Audit(Questions):
             two audits.
         queries : bool
             Also write the pairs and the sum of every query at the headline, under a hash of its
-            id, so that :func:`mpc_lab.difference` can compare audits of the same queries.
+            id, so that :meth:`difference` works without rows, and :func:`mpc_lab.difference` can
+            compare audits of the same queries.
         key : str
             The secret that the hashes of `ids` and `queries` are made with; the same for all
             audits that are pooled or compared.

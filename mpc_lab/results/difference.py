@@ -141,7 +141,7 @@ class Difference:
         return self.data.to_dataframe(dim_order=list(DIMS)).reset_index()
 
     def no_worse(self, no_worse_by: float = 0.0, level: float | None = None) -> pd.DataFrame:
-        r"""Test whether each new gap is no larger than the old one plus a margin.
+        r"""Test whether each new gap is no further from 0 than the old one, up to a margin.
 
         :math:`|\theta_{new}| \le |\theta_{old}| + m` by two one-sided tests at a/2 each, from the
         stacked contributions; a = 1 − level.
@@ -220,15 +220,15 @@ class Difference:
         found = self.no_worse(no_worse_by, level)
         if found["worse"].any():
             groups = self._names_of(found["worse"].to_numpy())
-            what = "The gap of the new is larger than that of the old"
+            what = "The gap of the new is further from 0 than that of the old"
             answer = 1
         elif found["no_worse"].all():
             groups = ()
-            what = "No gap of the new is larger than that of the old"
+            what = "No gap of the new is further from 0 than that of the old"
             answer = 0
         else:
             groups = self._names_of(~found["no_worse"].to_numpy())
-            what = "The difference cannot tell whether the gap of the new is larger"
+            what = "The difference cannot tell whether the gap of the new is further from 0"
             answer = 2
         by = f" by more than {no_worse_by:g}" if no_worse_by else ""
         named = f": {listing([quote(group) for group in groups])}" if groups else ""
@@ -240,12 +240,12 @@ class Difference:
     def check(
         self, no_worse_by: float = 0.0, level: float | None = None, inconclusive: str = "warn"
     ) -> None:
-        """Raise :class:`mpc_lab.AuditFailed` where a new gap is larger than the old one.
+        """Raise :class:`mpc_lab.AuditFailed` where a new gap is further from 0 than the old one.
 
         Parameters
         ----------
         no_worse_by : float
-            How much larger it may be, in units of the outcome.
+            How much further it may be, in units of the outcome.
         level : float, optional
             By default that of the difference.
         inconclusive : {"warn", "raise", "pass"}
@@ -313,8 +313,11 @@ class Difference:
             return f"not estimable: {cell['verdict_reason'] or 'a gap has no pairs'}."
         ends = (cell["ci_low_adjusted"], cell["ci_high_adjusted"])
         size = with_interval(cell["difference"], *ends)
-        gaps = f"{entry(cell['old'], 3)} for old, {entry(cell['new'], 3)} for new"
-        word = f"the gap in `{self.data.attrs.get('outcome', 'outcome')}`"
+        attrs = self.data.attrs
+        gaps = ", ".join(
+            f"{entry(cell[side], 3)} for {attrs.get(side, side)}" for side in ("old", "new")
+        )
+        word = f"the gap in `{attrs.get('outcome', 'outcome')}`"
         if cell["verdict"] in (HIGHER, LOWER):
             return f"{word} is {cell['verdict']}: difference {size}; {gaps}."
         return f"{word} may be lower or higher: difference {size}; {gaps}."

@@ -581,13 +581,23 @@ def _from_queries(
             "again."
         )
     cells = _cells(new, old, groups, modes, rules)
-    stacked = [[_stack_queries(both, saved) for both in of_mode] for of_mode in cells]
-    named = ("the new audit", "the old audit")
+    return of_saved_queries(cells, groups, modes, ("the new audit", "the old audit"))
+
+
+def of_saved_queries(
+    cells: list[list[tuple[Compared, Compared]]],
+    groups: Sequence[str],
+    modes: Sequence[str],
+    named: tuple[str, str],
+) -> Difference:
+    """Subtract cells of audits that kept what every query has."""
+    stacked = [[_stack_queries(both) for both in of_mode] for of_mode in cells]
     attrs = {"from": "queries"}
     return label(stacked, cells, groups, modes, named, attrs, [_BY_QUERY], cluster="query")
 
 
-def _stack_queries(both: tuple[Compared, Compared], saved: Sequence[xr.Dataset]) -> Stacked:
+def _stack_queries(both: tuple[Compared, Compared]) -> Stacked:
+    saved = [cell.audit._saved["queries"] for cell in both]
     parts: list[tuple[Any, Floats, Floats]] = []
     values, pairs, sign, factors = [], [], [], []
     for k, (cell, table) in enumerate(zip(both, saved, strict=True)):

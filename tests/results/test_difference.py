@@ -15,6 +15,7 @@ from helpers.params import combined
 from mpc_lab.engines.memory import MemorySource
 from mpc_lab.inference import stacking
 from mpc_lab.results.questions import difference
+from mpc_lab.text import minus
 
 EPSILON = 0.25
 PLACES, APART = (1, 2, 3, 4, 6, 10, 20), (1, 2, 3, 5, 9)
@@ -321,6 +322,33 @@ def test_saved_audits_without_items_have_query_variance_and_say_so(tmp_path):
         np.testing.assert_allclose(sums.data[name], rows.data[name], rtol=1e-9)
 
 
+def test_a_sentence_names_what_is_compared():
+    audit = audit_of(make_log(6), pairing_modes=MODES)
+    groups = audit.difference(groups=("a", "b"))
+    cell = groups.data.sel(group="a − b", pairing_mode="matched")
+    old, new = (cell[side].item() for side in ("old", "new"))
+    assert minus(f"; {old:.3f} for group 'b', {new:.3f} for group 'a'.") in groups.summary()
+    assert " for mirrored pairs, " in audit.difference(modes=("matched", "mirrored")).summary()
+    assert " for rule 'baseline', " in audit.difference("other").summary()
+
+
+def test_queries_that_only_one_log_has_are_counted_in_words():
+    audits = [audit_of(make_log(k, first=first)) for k, first in ((7, 0), (8, 39), (8, 100))]
+    assert "1 query is in both logs." in mpc.difference(*audits[:2]).attrs["notes"]
+    assert "no query is in both logs." in mpc.difference(audits[0], audits[2]).attrs["notes"]
+
+
+def test_a_saved_audit_has_its_own_differences_where_it_kept_its_queries(tmp_path):
+    audit = audit_of(make_log(12), pairing_modes=MODES, cluster="query")
+    kept = saved(audit, tmp_path / "kept.nc", queries=True, key="k")
+    names = ["difference", "std_error", "dof", "ci_low", "p_adjusted", "sum_std_error"]
+    for asked in ({"rule": "other"}, {"groups": ("a", "b")}, {"modes": ("matched", "symmetric")}):
+        rows, queries = (one.difference(**asked).data[names] for one in (audit, kept))
+        xr.testing.assert_allclose(queries, rows, rtol=1e-9, atol=1e-12)
+    with pytest.raises(mpc.MpcError, match="or save with queries=True and a key"):
+        saved(audit, tmp_path / "plain.nc").difference("other")
+
+
 def is_nothing(found) -> bool:
     """Whether a difference is 0, its standard error too, and its verdict says so."""
     zero = (found.data["difference"] == 0) & (found.data["std_error"] == 0)
@@ -491,7 +519,7 @@ def test_check_fails_where_the_new_gap_is_larger():
         scoring_rules=["baseline", mpc.Column("score")], progress=False,
     )  # fmt: skip
     worse = audit.difference("score", "baseline")
-    with pytest.raises(mpc.AuditFailed, match="larger than that of the old") as failed:
+    with pytest.raises(mpc.AuditFailed, match="further from 0 than that of the old") as failed:
         worse.check(no_worse_by=0.1)
     assert failed.value.groups == ("a", "b")
     audit.difference("baseline", "score").check(no_worse_by=0.1)

@@ -254,6 +254,8 @@ def _from_rows(
     from mpc_lab.inference.difference import stack
 
     new, old = cells[0][0][0].audit, cells[0][0][1].audit
+    if new is old and new.ranking is None and new._reread is None:
+        return _from_saved(new, cells, groups, modes, named)
     _check_modes((new, old), cells)
     if new is old and new._walk is not None and _walks(new, cells):
         return _from_walk(new, new._walk, cells, groups, modes, named)
@@ -277,6 +279,25 @@ def _from_rows(
             stacked[-1].append(stack(both[0], both[1], owner))
     more = _lists(rows, cells[0]) if codes[0].rows_shared else {}
     return label(stacked, cells, groups, modes, named, {"from": "rows"}, notes, more)
+
+
+def _from_saved(
+    audit: AuditBase,
+    cells: list[list[tuple[Compared, Compared]]],
+    groups: list[str],
+    modes: list[str],
+    named: tuple[str, str],
+) -> Difference:
+    """Return the difference inside a saved audit, from what it kept of every query."""
+    from mpc_lab.results.two_audits import of_saved_queries
+
+    if "queries" not in audit._saved:
+        raise MpcError(
+            "audit.difference() must have the rows of the log, or what every query has; got an "
+            'audit without both. Give the rows with mpc.load("a.nc", ranking=ranking), or save '
+            "with queries=True and a key."
+        )
+    return of_saved_queries(cells, groups, modes, named)
 
 
 def _check_modes(audits: Sequence[AuditBase], cells: list[list[tuple[Compared, Compared]]]) -> None:
@@ -353,9 +374,10 @@ def _shared_codes(
     items: tuple[Ints | None, Ints | None] = (None, None)
     if one.item_code is not None and other.item_code is not None:
         items, _ = _number_together(names_of_owners(one), names_of_owners(other))
-    said = (
-        f"Queries are matched by their ids: {plural(shared, 'query')} of both logs have the same."
+    found = (
+        f"{plural(shared, 'query')} {'is' if shared == 1 else 'are'}" if shared else "no query is"
     )
+    said = f"Queries are matched by their ids: {found} in both logs."
     return (
         SharedCodes(queries[0], items[0], rows_shared=False),
         SharedCodes(queries[1], items[1], rows_shared=False, first_pair=1 << 60),
