@@ -116,7 +116,7 @@ def discover(
         raise MpcError(f'cluster must be "auto" or one of {", ".join(VARIANCES)}; got {cluster!r}.')
     if not isinstance(pairing_mode, str) or pairing_mode not in MODES:
         raise MpcError(
-            f"pairing_mode must be one of {', '.join(MODES)}; got {pairing_mode!r}."
+            f"pairing_mode must be one of the pairing modes; got {pairing_mode!r}."
             f"{near_match(pairing_mode, MODES)}"
         )
     ranking = _open(data, columns)
@@ -184,7 +184,8 @@ def _honest(
 
 def _open(data: Any, columns: Mapping[str, Any]) -> Ranking:
     """Return the rows in memory."""
-    known = [name for name in signature(Ranking).parameters if name != "frame"]
+    own = [name for name in signature(discover).parameters if name not in ("data", "columns")]
+    known = own + [name for name in signature(Ranking).parameters if name != "frame"]
     for name in columns:
         if name not in known:
             raise MpcError(f"mpc.discover has no option {name!r}.{near_match(name, known)}")

@@ -129,6 +129,8 @@ def test_a_table_without_the_group_is_refused_even_where_nothing_is_added(rankin
     without = frame.drop(columns=[group] if isinstance(group, str) else list(group))
     with pytest.raises(mpc.MpcError, match="no column"):
         found.transform(without)
+    with pytest.raises(mpc.MpcError, match=r"got a Ranking\. Give ranking\.to_frame\(\)"):
+        found.transform(ranking)
 
 
 def test_scores_that_say_nothing_get_no_offsets(ranking):
@@ -137,6 +139,7 @@ def test_scores_that_say_nothing_get_no_offsets(ranking):
     noise = mpc.FairOffsets().fit(simulation.ranking_of(frame))
     assert noise.guarantee_.reason == "slope"
     assert "does not clearly rise" in str(noise.guarantee_)
+    assert "interval \N{MINUS SIGN}0." in str(noise.guarantee_)
     assert not noise.unproven_offsets_.any()
     assert noise.guarantee_.tried.empty
     frame["score"] = 1.0

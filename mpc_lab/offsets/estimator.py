@@ -229,6 +229,11 @@ class FairOffsets:
         float64 array
             NaN where a score is missing.
         """
+        if isinstance(frame, Ranking):
+            raise MpcError(
+                "frame must be a table; got a Ranking. Give ranking.to_frame(), which has the "
+                "columns that the ranking was made from."
+            )
         return self.columns_of_fit.shift(frame, self._offsets(unproven))
 
     def to_sql(self, score: str | None = None, *, unproven: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mpc_lab.text import listing, number, percent, plural, quote
+from mpc_lab.text import listing, minus, number, percent, plural, quote
 
 # What a group is given: see `Guarantee.to_frame`.
 JUDGED, TOO_FEW, COLLINEAR = "judged", "too few", "collinear"
@@ -93,7 +93,7 @@ class Guarantee:
         """What is promised and what was measured, or why nothing is promised."""
         said = self._promise() if self.holds else self._refusal()
         parts = (said, self._measured(), self._unconfirmed(), self._without())
-        return " ".join(part for part in parts if part)
+        return minus(" ".join(part for part in parts if part))
 
     def __repr__(self) -> str:
         return f"{self.sentence} {self.caution}".rstrip()

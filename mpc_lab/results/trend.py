@@ -269,6 +269,11 @@ def _check(audits: Any) -> list[Audit]:
 
 
 def _names(labels: Any, count: int) -> list[str]:
+    if isinstance(labels, str):
+        raise MpcError(
+            f"labels must be a list of names, one for each audit; got the text {labels!r}. Give "
+            'labels=["monday", "tuesday"].'
+        )
     names = [str(k + 1) for k in range(count)] if labels is None else [str(one) for one in labels]
     if len(names) != count or len(set(names)) < count:
         raise MpcError(

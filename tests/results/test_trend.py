@@ -103,6 +103,8 @@ def test_a_trend_refuses_bad_audits_and_labels(weeks):
         mpc.trend(weeks[:1])
     with pytest.raises(mpc.MpcError, match="labels must be 4 different names"):
         mpc.trend(weeks, ["1", "2", "3", "3"])
+    with pytest.raises(mpc.MpcError, match=r"labels must be a list of names.*got the text 'ab'"):
+        mpc.trend(weeks[:2], "ab")
     with pytest.raises(mpc.MpcError, match="got the same rows in '1' and '3'"):
         mpc.trend([*weeks[:2], weeks[0]])
     with pytest.raises(mpc.MpcError, match="one threshold for all periods"):
