@@ -11,7 +11,7 @@ import pandas as pd
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals
 from mpc_lab.errors import MpcError, check_count
-from mpc_lab.results.questions.partial import PartialGaps
+from mpc_lab.results.questions.partial import COLLINEAR, PartialGaps
 from mpc_lab.text import labels, listing, minus, number, percent, quote
 
 if TYPE_CHECKING:
@@ -63,28 +63,33 @@ def partial(found: PartialGaps | Audit, limit: int = 60) -> alt.LayerChart:
     frame = pd.DataFrame(rows)
     frame["interval"] = intervals(frame, "estimate", "ci_low_adjusted", "ci_high_adjusted")
     level, total = percent(float(data.attrs["level"])), data.sizes["group"]
-    what = "the other groups" + (" and covariates" if data.sizes["covariate"] else "")
     lines = [
         f"Pairs of a query with scores less than {data.attrs['width']:.3g} apart; {level} "
         "intervals, adjusted over groups",
-        f"Alone: the group by itself. Net: {what} held fixed",
+        f"Alone: the group by itself. Net: {found.held or 'nothing else'} held fixed",
     ]
     lines += [f"The {limit:,} of {total:,} groups that change most"] if total > limit else []
-    left = [quote(name) for name in data["left_out"].values]
+    same = data["left_out"].values[data["left_out_reason"].values == COLLINEAR]
+    left = [quote(name) for name in same]
     lines += [f"Not net, because others say the same: {listing(left, 4)}"] if left else []
+    lines += found.references
     title = f"gap in {theme.cut_outcome(data.attrs['outcome'])}"
-    return theme.finish(_layers(frame, title), _title(data, order), lines)
+    return theme.finish(_layers(frame, title), _title(found, order), lines)
 
 
-def _title(data: object, order: np.ndarray) -> str:
-    alone, net = (data["estimate"].sel(kind=kind).values for kind in _KINDS)  # type: ignore[index]
+def _title(found: PartialGaps, order: np.ndarray) -> str:
+    data = found.data
+    alone, net = (data["estimate"].sel(kind=kind).values for kind in _KINDS)
     known = [k for k in order if np.isfinite(net[k]) and np.isfinite(alone[k])]
     if not known:
         return "No group has a gap net of the others"
     k = known[0]
-    name = quote(data["group"].values[k])  # type: ignore[index]
+    name = quote(data["group"].values[k])
     before, after = (minus(number(float(kind[k]), 3)) for kind in (alone, net))
-    return f"The gap of {name} is {before} alone and {after} with other groups held fixed"
+    if not found.held:
+        return f"The gap of {name} is {before}"
+    held = found.held.replace("the ", "")
+    return f"The gap of {name} is {before} alone and {after} with {held} held fixed"
 
 
 def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:

@@ -30,6 +30,8 @@ PAIRS_A_COEFFICIENT = 20
 BINS = 5
 # Of a column, what must be left once the columns before it are held fixed.
 _LEFT = 1e-9
+# How far a coefficient of -1 may be from it.
+_WHOLE = 1e-3
 # Numbers that the sums over two items may fill at a time.
 _ROOM = 30_000_000
 
@@ -50,6 +52,9 @@ class Partial:
         Whether a column is in the regression; others are collinear with those before them.
     varies : bool array (column,)
         Whether the rows of some pair differ in a column; the constant does.
+    against : int64 array (group,)
+        The group left out of the regression against whose items a gap net of the others is: whoever
+        leaves the one group is in the other. -1 where there is no such group.
     covariance : float64 array (column, column)
         Clustered by query, with Q/(Q − 1).
     width : float
@@ -62,6 +67,7 @@ class Partial:
     parts: Floats
     kept: Flags
     varies: Flags
+    against: Ints
     covariance: Floats
     width: float
     n_pairs: int
@@ -151,6 +157,7 @@ def _finish(
     k, groups = design.n_columns, design.n_groups
     inner = gram.inner[:k, :k].copy()
     kept = find_kept(inner, design)
+    against = find_against(inner, kept, groups)
     inner[range(groups), range(groups)] += ridge * gram.weight
     right = gram.inner[:k, k]
     fit, pick = solve(inner, right, np.flatnonzero(kept))
@@ -196,6 +203,7 @@ def _finish(
         parts=parts,
         kept=kept,
         varies=gram.inner.diagonal()[:k] > 0,
+        against=against,
         covariance=covariance,
         width=design.width,
         n_pairs=gram.pairs,
@@ -228,6 +236,16 @@ def find_kept(inner: Floats, design: Design) -> Flags:
             chosen.append(c)
             kept[c] = True
     return kept
+
+
+def find_against(inner: Floats, kept: Flags, groups: int) -> Ints:
+    """Return for each group the one left out that falls by 1 where it rises by 1; -1 for none."""
+    against = np.full(groups, -1)
+    base = np.flatnonzero(kept)
+    for c in np.flatnonzero(~kept[:groups] & (inner.diagonal()[:groups] > 0)):
+        made_of, _ = solve(inner, inner[:, c], base)
+        against[np.abs(made_of[:groups] + 1) < _WHOLE] = c
+    return against
 
 
 def solve(inner: Floats, right: Floats, base: Ints) -> tuple[Floats, Floats]:

@@ -9,24 +9,15 @@ import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+import partial_coverage
+from helpers.drawn import subtitle
 from mpc_lab.explorers.why import WhyExplorer
 from mpc_lab.inference.partial import fit_partial
 from mpc_lab.pairing.close import Design
 from mpc_lab.pairing.log import PlainWalk, sort_rows
 from mpc_lab.report.context import Context
 from mpc_lab.report.sections.why import why
-
-
-def planted(seed: int, queries: int = 400) -> pd.DataFrame:
-    """Draw a log in which group b overlaps with a, and only a has a gap."""
-    rng = np.random.default_rng(seed)
-    n = queries * 10
-    a = rng.random(n) < 0.4
-    b = rng.random(n) < np.where(a, 0.6, 0.2)
-    score, age = rng.random(n), rng.normal(size=n)
-    y = score + 0.35 * a + 0.2 * age + 0.3 * rng.normal(size=n)
-    columns = {"query": np.repeat(np.arange(queries), 10), "score": score, "y": y, "a": a, "b": b}
-    return pd.DataFrame({**columns, "age": age, "kind": np.where(age > 0, "x", "z")})
+from partial_coverage import planted
 
 
 def audit_of(frame: pd.DataFrame, **options: object) -> mpc.Audit:
@@ -36,7 +27,7 @@ def audit_of(frame: pd.DataFrame, **options: object) -> mpc.Audit:
 
 @pytest.fixture(scope="module")
 def audit() -> mpc.Audit:
-    return audit_of(planted(0))
+    return audit_of(planted(0, 400))
 
 
 def test_a_proxy_has_a_gap_alone_and_none_net(audit):
@@ -49,11 +40,19 @@ def test_a_proxy_has_a_gap_alone_and_none_net(audit):
 
 
 def test_intervals_net_cover_in_fifty_logs():
-    covered = 0
-    for seed in range(50):
-        frame = audit_of(planted(100 + seed, 150)).partial().to_frame()
-        covered += frame.loc["b", "ci_low_net"] <= 0 <= frame.loc["b", "ci_high_net"]
-    assert covered >= 42
+    """The full study is benchmarks/partial_coverage.py."""
+    found = partial_coverage.coverage(np.array([partial_coverage.one_log(k) for k in range(50)]))
+    covers = {(row[0], row[1]): row[5] for row, _ in found}
+    limit = 0.93 - 4 * np.sqrt(0.93 * 0.07 / 50)
+    assert min(covers["a", "net"], covers["b", "net"]) >= limit
+    assert covers["b", "alone"] < 0.1
+
+
+def test_one_group_at_its_own_weights_is_the_symmetric_gap_on_average():
+    made = np.array([partial_coverage.from_symmetric(seed) for seed in range(50)])
+    assert abs(made.mean()) <= 4 * made.std() / np.sqrt(50)
+    # Weights fall with the distance, so the two are not the same number.
+    assert made.std() > 0.001
 
 
 def test_parts_of_groups_and_covariates_add_up(audit):
@@ -80,7 +79,7 @@ def test_the_width_and_the_words(audit):
 
 
 def test_columns_that_cannot_be_in_it_are_named(audit):
-    found = audit.partial({"one": np.full(4000, 3.0), "copy": planted(0)["a"]})
+    found = audit.partial({"one": np.full(4000, 3.0), "copy": planted(0, 400)["a"]})
     assert found.data["left_out"].values.tolist() == ["one", "copy"]
     assert found.data["left_out_reason"].values.tolist() == ["alike", "collinear"]
     assert "both items of every close pair are alike in them: 'one'." in found.sentence
@@ -91,9 +90,62 @@ def test_columns_that_cannot_be_in_it_are_named(audit):
         audit.partial("nope")
 
 
+def test_the_outcome_is_no_covariate(audit, tmp_path):
+    planted(0, 400).to_parquet(tmp_path / "log.parquet")
+    walked = audit_of(tmp_path / "log.parquet", memory="1GB")
+    for one in (audit, walked):
+        with pytest.raises(mpc.MpcError, match="must not be the outcome; got 'y'"):
+            one.partial(["age", "y"])
+
+
+def test_missing_texts_are_a_level_and_missing_numbers_are_refused(audit):
+    kind = planted(0, 400)["kind"].to_numpy(dtype=object)
+    kind[:400] = None
+    found = audit.partial({"kind": kind})
+    assert found.data["covariate"].values.tolist() == ["kind=x", "kind=z", "kind is missing"]
+    age = planted(0, 400)["age"].to_numpy(dtype=object)
+    age[:400] = None
+    with pytest.raises(mpc.MpcError, match="finite number in every row; got 400 missing"):
+        audit.partial({"age": age})
+
+
+def parted(audit_groups: list[str]) -> mpc.Audit:
+    """Audit a log each of whose items is in one of three groups, of which only a has a gap."""
+    frame = planted(0, 400)
+    frame["c"] = ~frame["a"] & (frame["age"] > 0)
+    frame["b"] = ~frame["a"] & ~frame["c"]
+    columns = {"query": "query", "score": "score", "outcome": "y", "group": audit_groups}
+    return mpc.audit(frame, **columns, threshold=0.1, progress=False)
+
+
+def test_gaps_against_a_group_that_is_left_out_say_so():
+    found = parted(["a", "b", "c"]).partial()
+    assert found.data["against"].values.tolist() == ["c", "c", ""]
+    assert found.sentence.endswith("The net gaps of 'a' and 'b' are against the items of 'c'.")
+    net = found.data["estimate"].sel(kind="net", group="b").item()
+    # Outcomes rise by 0.2 with the age, and c is older than b.
+    assert net == pytest.approx(-0.2 * 2 * np.sqrt(2 / np.pi), abs=0.03)
+    assert "are against the items of 'c'" in subtitle(mpc.charts.partial(found))
+
+
+def test_a_group_that_is_another_one_again_is_no_reference():
+    frame = planted(0, 400).assign(again=lambda rows: rows.a)
+    columns = {"query": "query", "score": "score", "outcome": "y", "group": ["a", "b", "again"]}
+    found = mpc.audit(frame, **columns, threshold=0.1, progress=False).partial()
+    assert found.data["left_out"].values.tolist() == ["again"]
+    assert found.references == []
+
+
+def test_one_group_has_no_others_to_hold_fixed():
+    one = parted(["a"])
+    assert one.partial().sentence.startswith("The gap of 'a' is +0.3")
+    assert "no other group and no covariate to hold fixed" in one.partial().sentence
+    assert one.partial("age").sentence.startswith("With the covariates held fixed, the gap of 'a'")
+
+
 def test_pairs_against_one_group_are_refused():
     with pytest.raises(mpc.MpcError, match="without against="):
-        audit_of(planted(0), against="b").partial()
+        audit_of(planted(0, 400), against="b").partial()
 
 
 def test_the_tab_and_the_section_show_it(audit):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +31,8 @@ Covariates = str | Sequence[str] | Mapping[str, ArrayLike]
 
 SIDES = ("group", "others")
 _MOST_VALUES = 30
+# What pandas calls numbers that came as objects, as beside None.
+_NUMBERS = ("integer", "floating", "mixed-integer-float")
 _MOST_PLACEBOS = 100_000
 _DIFFERENCES = {
     "difference_before": "before",
@@ -193,13 +196,20 @@ def read_covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Float
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, Floats]:
+    """Return numbers as they are, and of a text one column a value; missing texts are a value."""
     if values.dtype.kind in "biuf":
         return {name: values.astype(np.float64)}
+    missing = np.asarray(pd.isna(values), dtype=np.bool_)
+    if pd.api.types.infer_dtype(values[~missing]) in _NUMBERS:
+        return {name: np.where(missing, np.nan, values).astype(np.float64)}
     text = values.astype(str)
-    distinct = np.unique(text)
+    distinct = np.unique(text[~missing])
     if len(distinct) > _MOST_VALUES:
         raise MpcError(
             f"Covariate {name!r} must have at most {_MOST_VALUES} different texts; got "
             f"{len(distinct):,}. Give numbers, or fewer values."
         )
-    return {f"{name}={value}": (text == value).astype(np.float64) for value in distinct}
+    levels = {f"{name}={value}": (text == value) & ~missing for value in distinct}
+    if missing.any():
+        levels[f"{name} is missing"] = missing
+    return {level: rows.astype(np.float64) for level, rows in levels.items()}

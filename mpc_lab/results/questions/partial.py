@@ -23,7 +23,7 @@ from mpc_lab.results.base import (
 )
 from mpc_lab.results.questions.balance import Covariates, read_covariates
 from mpc_lab.results.schema import AuditBase, text
-from mpc_lab.results.wording import outcome_word
+from mpc_lab.results.wording import columns_of, outcome_word
 from mpc_lab.text import listing, minus, number, quote
 from mpc_lab.vocabulary import ITEM, Floats
 
@@ -42,6 +42,7 @@ _METHOD = (
     "constant; alone: one group, score and constant"
 )
 _SENTENCES = 3
+_NAMED = 4
 COLLINEAR, ALIKE = "collinear", "alike"
 _WHY = {
     COLLINEAR: "the columns before them say the same",
@@ -64,7 +65,9 @@ class PartialGaps:
         Over covariate: ``covariate_estimate`` and its interval. ``slope_…``, of the score, and
         ``constant_…``, what being the upper one is worth. ``left_out``: columns that
         are not in the regression, with ``left_out_reason``: ``collinear``, or ``alike`` where both
-        items of every pair have the same value. Attributes: ``width``, ``n_pairs`` and more.
+        items of every pair have the same value. Over group: ``against``, the group left out
+        against whose items a gap is net of the others, or empty. Attributes: ``width``,
+        ``n_pairs`` and more.
     """
 
     data: xr.Dataset
@@ -91,21 +94,48 @@ class PartialGaps:
         if not order:
             return "No group has enough close pairs for a gap net of the others."
         names = self.data["group"].values
-        what = "the other groups" + (" and the covariates" if self.data.sizes["covariate"] else "")
+        low, high = (self.data[f"ci_{end}_adjusted"].sel(kind="net").values for end in _ENDS)
+        found = [names[k] for k in range(len(names)) if low[k] > 0 or high[k] < 0]
+        more = "".join(self._left_out(why) for why in (COLLINEAR, ALIKE))
+        more += "".join(f" {words}." for words in self.references)
+        if not self.held:
+            does = "excludes" if found else "does not exclude"
+            return minus(
+                f"The gap of {quote(names[0])} is {_signed(alone[0])}, and its interval {does} 0: "
+                f"there is no other group and no covariate to hold fixed.{more}"
+            )
         said = [
             f"the gap of {quote(names[k])} is {_signed(alone[k])} alone and {_signed(net[k])} net"
             for k in order[:_SENTENCES]
         ]
-        more = "".join(self._left_out(why) for why in (COLLINEAR, ALIKE))
-        low, high = (self.data[f"ci_{end}_adjusted"].sel(kind="net").values for end in _ENDS)
-        found = [names[k] for k in range(len(names)) if low[k] > 0 or high[k] < 0]
         clear = (
             f" Net of them, the adjusted interval excludes 0 for "
             f"{listing([quote(name) for name in found])}."
             if found
             else " Net of them, no adjusted interval excludes 0."
         )
-        return minus(f"With {what} held fixed, {'; '.join(said)}.{clear}{more}")
+        return minus(f"With {self.held} held fixed, {'; '.join(said)}.{clear}{more}")
+
+    @property
+    def held(self) -> str:
+        """What is held fixed, in words; empty where there is one group and no covariate."""
+        some = {"the other groups": self.data.sizes["group"] > 1}
+        some["the covariates"] = self.data.sizes["covariate"] > 0
+        return " and ".join(what for what, there in some.items() if there)
+
+    @property
+    def references(self) -> list[str]:
+        """Which net gaps are against one group that was left out, not all other items, in words."""
+        pairs = zip(self.data["group"].values, self.data["against"].values, strict=True)
+        found: dict[str, list[str]] = {}
+        for group, against in pairs:
+            if against:
+                found.setdefault(str(against), []).append(quote(group))
+        return [
+            f"The net {'gaps' if len(of) > 1 else 'gap'} of {listing(of, _NAMED)} "
+            f"{'are' if len(of) > 1 else 'is'} against the items of {quote(name)}"
+            for name, of in found.items()
+        ]
 
     def _left_out(self, why: str) -> str:
         """Say which columns were left out for a reason."""
@@ -168,26 +198,32 @@ def _walk(
     again = None if isinstance(covariates, Mapping) else audit._walk_with
     if audit.ranking is None and again is not None:
         names = list(dict.fromkeys(str(name) for name in names_in(covariates)))
-        _refuse_groups(audit, names)
+        _refuse_roles(audit, names)
         with again(names) as (walk, facts):
             yield walk, facts.columns, names
         return
     ranking = need_rows(audit, "partial")
     names, x = _columns(ranking, covariates)
-    _refuse_groups(audit, names)
+    _refuse_roles(audit, names)
     chosen = np.array([ranking.group_index(group) for group in audit.groups], dtype=np.int64)
     log = sort_rows(ranking, masks=select_groups(ranking.masks, chosen))
     log = apply_terms(terms_of(settings(audit)), log, log)
     yield PlainWalk(replace(log, extra=x)), ranking.columns, names
 
 
-def _refuse_groups(audit: AuditBase, names: list[str]) -> None:
-    """Refuse a covariate that is a group: all groups are held fixed already."""
+def _refuse_roles(audit: AuditBase, names: list[str]) -> None:
+    """Refuse a covariate that is a group, held fixed already, or that the gaps are gaps in."""
     both = [name for name in names if name in audit.groups]
     if both:
         raise MpcError(
             f"A covariate must not be a group of the audit; got {quote(both[0])}. Leave it out: "
             "every group is in the regression."
+        )
+    outcome = str(columns_of(settings(audit)).get("outcome"))
+    if outcome in names:
+        raise MpcError(
+            f"A covariate must not be the outcome; got {quote(outcome)}. Name columns that say "
+            "what an item or a query is."
         )
 
 
@@ -234,6 +270,7 @@ def _dataset(
     every = [*groups, "score", "constant", *covariates]
     left = np.flatnonzero(~found.kept)
     why = [ALIKE if not found.varies[k] else COLLINEAR for k in left]
+    variables["against"] = ("group", text([every[c] if c >= 0 else "" for c in found.against]))
     variables["left_out_reason"] = ("left_out", text(why))
     coords = {
         "group": text(groups),
@@ -275,8 +312,8 @@ class WhyQuestions(AuditBase):
         Parameters
         ----------
         covariates : str, list of str, or mapping of str to array
-            Columns of the log, or values by row; a text becomes a column for each of its values.
-            Where rows are not in memory, columns of numbers.
+            Columns of the log, or values by row; a text becomes a column for each of its values,
+            and one for rows without a value. Where rows are not in memory, columns of numbers.
         width : float, optional
             h; by default twice the largest headline threshold, and at least what gives 20 pairs a
             coefficient.
