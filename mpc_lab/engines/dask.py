@@ -26,6 +26,7 @@ from mpc_lab.engines.partitions import (
     explain_lost,
     explain_unreadable,
     find_groups,
+    join_groups,
     open_source,
     overlap,
     read_partition,
@@ -131,7 +132,7 @@ class DaskLog(OpenLog):
             shared, rows = later(self.spec), frame[self.spec.needed]
             asked = [later(_find_groups)(one, rows._meta, shared) for one in rows.to_delayed()]
             found = _dask().compute(*asked)
-        self.known = Facts(columns, tuple(sorted(set().union(*found))))
+        self.known = Facts(columns, join_groups(found, rows._meta, self.spec))
 
     @reaching_dask()
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:

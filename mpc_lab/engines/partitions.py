@@ -7,7 +7,7 @@ beyond that is here too: what is counted and refused, and what is said when a cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -104,7 +104,26 @@ def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
     table, columns = open_table(frame), spec.columns
     if spec.drop:
         table = take_rows(table, complete_rows(table, columns))
+    if (values := checks.measured_labels(table, columns.group)) is not None:
+        checks.raise_first(checks.check_labels(columns.group, values))
     return read_groups(table, columns.group, columns.group_sep).groups if len(table) else ()
+
+
+def join_groups(found: Iterable[Iterable[str]], empty: Any, spec: Spec) -> tuple[str, ...]:
+    """Return the groups of a log from those of its parts, each as of :func:`find_groups`.
+
+    Parameters
+    ----------
+    found : iterable of iterables of str
+    empty : table
+        The columns of the log with their types; its rows are not looked at.
+    spec : Spec
+    """
+    groups = tuple(sorted(set().union(*found)))
+    if groups and checks.measured_labels(open_table(empty), spec.columns.group) is not None:
+        values = np.array([float(group) for group in groups])
+        checks.raise_first(checks.check_labels(spec.columns.group, values))
+    return groups
 
 
 def order_masks(groups: tuple[str, ...], masks: Masks, wanted: tuple[str, ...]) -> Masks:

@@ -29,6 +29,7 @@ from mpc_lab.engines.partitions import (
     explain_lost,
     explain_unreadable,
     find_groups,
+    join_groups,
     open_source,
     read_partition,
 )
@@ -101,8 +102,9 @@ class SparkLog(OpenLog):
         need_extra("spark", "a Spark frame")
         self.frame, self.spec = frame, Spec(columns, drop)
         check_columns(frame, self.spec)
-        found = _run(_select(frame, self.spec), partial(_find_groups, self.spec))
-        self.known = Facts(columns, tuple(sorted(set().union(*found))))
+        rows = _select(frame, self.spec)
+        found = _run(rows, partial(_find_groups, self.spec))
+        self.known = Facts(columns, join_groups(found, rows.limit(0).toArrow(), self.spec))
 
     @reaching_spark()
     def read_rows(self, extra: Sequence[Hashable], n_rows: int) -> Ranking:

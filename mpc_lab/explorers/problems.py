@@ -25,10 +25,13 @@ from mpc_lab.ranking.checks import (
     NUMBERS,
     Problem,
     check_in_query,
+    check_labels,
     check_numbers,
     check_of_items,
     check_present,
     encode_numbers,
+    measured_labels,
+    raise_first,
     read_of_items,
 )
 from mpc_lab.ranking.columns import (
@@ -359,11 +362,11 @@ def _codes(table: Frame, role: Role, column: Any) -> Codes:
 
 
 def _groups(table: Frame, chosen: Mapping[str, Any]) -> Iterator[ListedProblem]:
-    group = chosen["group"]
+    group = tuple(chosen["group"]) if isinstance(chosen["group"], list) else chosen["group"]
     try:
-        found = read_groups(
-            table, tuple(group) if isinstance(group, list) else group, chosen.get("group_sep")
-        )
+        if (values := measured_labels(table, group)) is not None:
+            raise_first(check_labels(group, values))
+        found = read_groups(table, group, chosen.get("group_sep"))
     except MpcError as error:
         yield ListedProblem("group", str(error))
         return

@@ -41,6 +41,8 @@ LARGEST_WHOLE = 2.0**53
 LARGEST = {"score": 1e300, "outcome": 1e100}
 # Squares of weights and of sums of weights are numbers between these.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+# A column of floats with more different values is a price or an age, not labels.
+MOST_DECIMALS = 50
 IDS = tuple(role for role in ROLES.values() if not role.is_number and role.name != "group")
 NUMBERS = tuple(role for role in ROLES.values() if role.is_number)
 
@@ -117,6 +119,33 @@ def check_numbers(role: Role, column: Hashable, values: Floats, rows: Ints) -> I
         first = int(large.argmax())
         error = too_large(role.name, what, int(rows[first]), float(values[first]))
         yield Problem(role, "is too large", large, error)
+
+
+def check_labels(group: Hashable, values: Floats) -> Iterator[Problem]:
+    """Yield the rows with decimals of a column of groups that measures and does not label.
+
+    Parameters
+    ----------
+    group : hashable
+        The column.
+    values : float64 array
+        As of :func:`measured_labels`.
+    """
+    decimal = np.isfinite(values) & (values != np.floor(values))
+    if not decimal.any():
+        return
+    count = len(np.unique(values[~np.isnan(values)]))
+    if count > MOST_DECIMALS:
+        error = too_many_decimals(group, count, float(values[decimal.argmax()]))
+        yield Problem(ROLES["group"], "is a number with decimals", decimal, error)
+
+
+def measured_labels(table: Frame, group: Hashable) -> Floats | None:
+    """Return the labels of groups where they are one column of floats; NaN where one is missing."""
+    if isinstance(group, tuple):
+        return None
+    series = get_column(table, group, "group")
+    return numbers(series, "") if series.dtype.is_float() else None
 
 
 def check_in_query(role: Role, query: Codes, other: Codes) -> Iterator[Problem]:
@@ -212,6 +241,15 @@ def no_examination(place: float, count: int) -> MpcError:
     return MpcError(
         f"examined must have each place in the log; got none for place {place:g} ({rows} at such "
         'places). Add the places, or pass missing="drop" to leave such rows out.'
+    )
+
+
+def too_many_decimals(group: Hashable, count: int, example: float) -> MpcError:
+    """Return the error for a group column that is a measurement."""
+    return MpcError(
+        f"{ROLES['group'].describe(group)} must hold labels; got {count:,} different numbers such "
+        f"as {example:g}. Cut it into bins, as with pandas.qcut, or pass it to "
+        f"audit.partial(covariates=[{group!r}])."
     )
 
 
@@ -369,6 +407,8 @@ def read_rows(table: Frame, columns: ColumnNames, *, drop: bool) -> ReadRows:
         floats = {role: values[keep] for role, values in floats.items()}
     for role in LARGEST.keys() & floats.keys():
         raise_first(check_numbers(ROLES[role], getattr(columns, role), floats[role], keep))
+    if (values := measured_labels(table, columns.group)) is not None:
+        raise_first(check_labels(columns.group, values))
     ids = _read_ids(table, columns)
     for name in ("item", "unit", "segment"):
         if name in ids:

@@ -319,3 +319,12 @@ def test_a_lost_worker_is_not_blamed_on_the_log():
     for blamed in (Exception, OSError):
         with pytest.raises(CommClosedError, match="lost"), reading_partitions(blamed):
             raise CommClosedError("lost")
+
+
+def test_prices_that_are_many_over_all_partitions_are_no_labels(tmp_path):
+    frame = random_log(1)
+    frame["price"] = np.arange(len(frame)) * 80 // len(frame) + 0.25  # 40 in each half
+    halves = [frame[: len(frame) // 2], frame[len(frame) // 2 :]]
+    rows = opened(tmp_path, *halves)
+    with pytest.raises(mpc.MpcError, match=r"must hold labels; got 80 different numbers"):
+        mpc.audit(rows, **{**HOW, "group": "price"})

@@ -14,6 +14,12 @@ from mpc_lab.engines.duckdb import DuckLog
 from mpc_lab.engines.duckdb.chunks import Spool
 
 
+def with_prices(count):
+    """A float in each row, of which so many are different; no batch of rows has all."""
+    frame = random_log(1)
+    return frame.assign(price=np.arange(len(frame)) % count + 0.25)
+
+
 def in_memory(frame, **how):
     with pytest.raises(mpc.MpcError) as caught:
         mpc.audit(frame, **{**COLUMNS, "group": BOOLEANS, "progress": False, **how})
@@ -56,6 +62,7 @@ def broken(column, row, value):
         (random_log(1), {"group": BOOLEANS, "group_sep": "|"}),
         (random_log(1), {"group": "item", "group_sep": "|"}),
         (random_log(1), {"groups": ["g9"]}),
+        (with_prices(60), {"group": "price"}),
         (random_log(1), {"missing": "ignore"}),
         (random_log(1)[:0], {}),
         (random_log(1).assign(score=np.nan), {"missing": "drop"}),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mpc_lab as mpc
@@ -23,6 +24,13 @@ def test_an_unreadable_file_is_named(spark, tmp_path):
     with pytest.raises(mpc.MpcError, match=r"got one that is not \(.*1\.parquet") as caught:
         mpc.audit(rows, **COLUMNS, group=BOOLEANS, progress=False)
     assert caught.value.__cause__ is not None
+
+
+def test_prices_that_are_many_over_all_partitions_are_no_labels(spark):
+    frame = random_log(1)
+    frame["price"] = np.arange(len(frame)) % 60 + 0.25
+    with pytest.raises(mpc.MpcError, match=r"must hold labels; got \d\d different numbers"):
+        mpc.audit(_rows(spark, frame), **COLUMNS, group="price", progress=False)
 
 
 def test_an_install_without_pyspark_names_the_extra(spark, monkeypatch):

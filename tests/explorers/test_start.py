@@ -124,6 +124,14 @@ def test_what_concerns_the_whole_column_stops_the_audit(changes, columns, words)
     assert not can_run(problems, leave_out=True)
 
 
+def test_a_group_column_of_prices_stops_the_audit():
+    many = {name: np.resize(values, 120) for name, values in log().items()}
+    many |= {"q": np.arange(120) % 4, "i": np.arange(120), "g": np.arange(120) + 0.25}
+    problems = find_problems(many, COLUMNS)
+    assert "must hold labels; got 120 different numbers such as 0.25" in problems[0].sentence
+    assert not can_run(problems, leave_out=True)
+
+
 def test_no_more_than_twenty_rows_are_listed_and_the_rest_counted():
     many = {name: np.resize(values, 100) for name, values in log().items()}
     many["y"] = np.where(np.arange(100) < 90, np.nan, 1.0)

@@ -222,3 +222,49 @@ def test_more_groups_than_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("mpc_lab.ranking.columns._MOST_WORDS", 4)
     with pytest.raises(MpcError, match="no more groups than fit in memory; got 4 for 5 rows"):
         make(group="movie", group_sep=None)
+
+
+def prices(count: int, step: float) -> dict[str, Any]:
+    """Return a log whose groups are so many prices, each of two rows."""
+    price = np.tile(np.arange(1, count + 1) * step, 2)
+    rows = len(price)
+    return {
+        "q": np.arange(rows) % 10,
+        "s": np.arange(rows, dtype=float),
+        "y": np.ones(rows),
+        "price": price,
+    }
+
+
+TABLES = {"arrays": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+def of_prices(log: Any) -> Ranking:
+    return Ranking(log, query="q", score="s", outcome="y", group="price")
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_column_of_measurements_is_no_column_of_labels(kind: str) -> None:
+    log = TABLES[kind](prices(51, 0.25))
+    with pytest.raises(
+        MpcError, match=r"must hold labels; got 51 different numbers such as 0\.25\."
+    ) as error:
+        of_prices(log)
+    assert "Cut it into bins, as with pandas.qcut, or pass it to audit.partial(" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_few_floats_and_floats_that_are_whole_numbers_are_labels(kind: str) -> None:
+    assert len(of_prices(TABLES[kind](prices(50, 0.25))).groups) == 50
+    assert len(of_prices(TABLES[kind](prices(300, 1.0))).groups) == 300
+
+
+def test_whole_numbers_beside_missing_ones_are_labels() -> None:
+    frame = pd.DataFrame(prices(300, 1.0))
+    frame.loc[3, "price"] = np.nan
+    assert len(of_prices(frame).groups) == 300
+
+
+def test_categories_that_are_floats_are_labels() -> None:
+    frame = pd.DataFrame(prices(60, 0.25)).astype({"price": "category"})
+    assert len(of_prices(frame).groups) == 60

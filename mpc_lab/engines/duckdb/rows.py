@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_lab.engines.duckdb.chunks import explain_no_room
-from mpc_lab.engines.partitions import Spec, count_words, find_groups, order_masks
+from mpc_lab.engines.partitions import Spec, count_words, find_groups, join_groups, order_masks
 from mpc_lab.engines.running import Limits, n_threads
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, Roles
@@ -161,10 +161,10 @@ def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
         # Their names are known; problems of the columns are reported without reading a row.
         empty = files.schema(spec.columns.roles()).empty_table()
         return read_groups(open_table(empty), group, spec.columns.group_sep).groups
-    found: set[str] = set()
-    for batch in files.batches(spec.columns.roles() if spec.drop else Roles(labels=(str(group),))):
-        found |= set(find_groups(pa.Table.from_batches([batch]), spec))
-    return tuple(sorted(found))
+    roles = spec.columns.roles() if spec.drop else Roles(labels=(str(group),))
+    tables = (pa.Table.from_batches([batch]) for batch in files.batches(roles))
+    found = (find_groups(table, spec) for table in tables)
+    return join_groups(found, files.schema(roles).empty_table(), spec)
 
 
 class DuckRows:
