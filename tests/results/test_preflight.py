@@ -87,6 +87,13 @@ def numeric_labels(share):
     return frame, {}
 
 
+def quarters(step):
+    """Texts such as 0.25, 0.5 and 1: numbers, of which those between whole ones have decimals."""
+    frame = log(queries=100)
+    frame["g"] = [f"{k % 40 * step:g}" for k in range(len(frame))]
+    return frame, {}
+
+
 def spelt_labels(_):
     frame = log()
     frame["g"] = np.where(frame["g"] == "a", np.where(frame.index % 2, "Shoes ", "shoes"), "bags")
@@ -292,6 +299,7 @@ CASES = [
     # check, log, where it must speak, where it must not, whether the remedy is a call
     ("labels", joined_labels, 0.25, 0.15, True),
     ("labels", numeric_labels, 1.0, 0.8, True),
+    ("labels", quarters, 0.25, 0.5, True),
     ("repeated lists", repeated, 0.03, 0.015, False),
     ("list lengths", cut, 0.3, 0.12, False),
     ("labels", ids_as_labels, 2, 4, False),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SEPARATORS = ("|", ";", ",", "/")
 JOINED_SHARE = 0.2  # of the labels that hold a separator
 FEWEST_LABELS = 5
-NUMBERS_SHARE = 0.9  # of the labels that are numbers with decimals
+NUMBERS_SHARE = 0.9  # of the labels that are numbers, most of them with decimals
 ROWS_A_LABEL = 3.0
 
 
@@ -63,10 +63,14 @@ def check_labels(look: Look) -> Finding:
         )
         changes["group_sep"] = separator
         labels = tuple({part.strip() for label in groups for part in label.split(separator)})
-    decimals = sum(_is_decimal(label) for label in groups)
-    if len(groups) >= FEWEST_LABELS and decimals >= NUMBERS_SHARE * len(groups):
-        said.append(f"{decimals:,} of {len(groups):,} groups are numbers such as {groups[0]}.")
-        bands = f"pd.qcut(frame[{column!a}], 4, duplicates='drop').astype(str)"
+    measured = _numbers_with_decimals(groups)
+    if len(groups) >= FEWEST_LABELS and len(measured) >= NUMBERS_SHARE * len(groups):
+        said.append(
+            f"{len(measured):,} of {len(groups):,} groups are numbers such as {measured[0]}."
+        )
+        # Texts that are no numbers, and what is missing, stay without a band.
+        values = f"pd.to_numeric(frame[{column!a}], errors='coerce')"
+        bands = f"pd.qcut({values}, 4, duplicates='drop').astype('string')"
         rows = f"frame.assign(group_in_four={bands})"
         words.append(f"Cut {column} into a few bands before the audit.")
         changes["group"] = "group_in_four"
@@ -125,12 +129,21 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
     return None, 0
 
 
-def _is_decimal(label: str) -> bool:
+def _numbers_with_decimals(groups: tuple[str, ...]) -> list[str]:
+    """Return the labels that are numbers, those with decimals first; none if these are few."""
+    known = [(label, value) for label in groups if (value := _as_number(label)) is not None]
+    decimals = [label for label, value in known if value != math.floor(value)]
+    if 2 * len(decimals) <= len(known):  # years and stars, as some are written
+        return []
+    return [*decimals, *(label for label, value in known if value == math.floor(value))]
+
+
+def _as_number(label: str) -> float | None:
     try:
         value = float(label)
     except ValueError:
-        return False
-    return math.isfinite(value) and value != math.floor(value)
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _spelt_twice(groups: tuple[str, ...]) -> list[list[str]]:
