@@ -291,12 +291,20 @@ def audit_slices(
             return _run(plan, log, source)
 
 
+# What an audit is shown with, and not made with.
+_ELSEWHERE = {
+    "title": " Give it where the audit is shown: audit.report(path, title=…), "
+    "audit.model_card(title=…) or chart.properties(title=…)."
+}
+
+
 def _check_keywords(columns: dict[str, Any]) -> None:
     """Refuse a keyword that neither an audit nor a ranking has."""
     known = {*signature(Ranking).parameters, *signature(audit).parameters} - {"frame", "columns"}
     for name in columns:
         if name not in known:
-            raise MpcError(f"mpc.audit has no option {name!r}.{near_match(name, sorted(known))}")
+            hint = _ELSEWHERE.get(name) or near_match(name, sorted(known))
+            raise MpcError(f"mpc.audit has no option {name!r}.{hint}")
 
 
 def _check_rows_stay(plan: Plan, log: OpenLog) -> None:

@@ -80,6 +80,14 @@ def test_any_text_may_be_the_key_of_ids(audit, tmp_path):
     assert mpc.load(tmp_path / "a.nc")._saved["ids"].sizes["query"] == 30
 
 
+def test_a_title_is_sent_to_what_shows_the_audit(audit):
+    with pytest.raises(
+        mpc.MpcError, match=r"has no option 'title'\. Give it .* audit\.report"
+    ) as no:
+        mpc.audit(audit.ranking, title="Monthly")
+    assert "Did you mean" not in str(no.value)
+
+
 def test_rows_that_are_no_ranking_are_refused(audit, tmp_path):
     audit.save(tmp_path / "a.nc")
     with pytest.raises(mpc.MpcError, match=r"ranking must be an mpc.Ranking; got str"):
