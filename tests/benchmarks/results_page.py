@@ -24,6 +24,8 @@ TABLES = {
     "sides-speed": ["sides_speed.py"],
     "producers-cost": ["producers_cost.py"],
     "cr3-cost": ["cr3_cost.py"],
+    "estimands-speed": ["estimands_speed.py"],
+    "preflight-cost": ["preflight_cost.py"],
     "long-list": ["long_list.py"],
     "saving": ["storage_speed.py"],
     "explorer-speed": ["explorer_speed.py"],
