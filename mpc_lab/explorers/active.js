@@ -1,5 +1,7 @@
 // Words of the kernel with buttons among them: what is pressed, by mouse or key, is reported to it.
 
+// Steps through the rows and columns of a grid of buttons.
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const KEYS = { ArrowLeft: "previous", ArrowRight: "next" };
 
 function render({ model, el }) {
@@ -17,7 +19,24 @@ function render({ model, el }) {
     if (button && el.contains(button)) tell(button.dataset.press);
   }
 
+  // In a grid one button is reached by Tab, and the arrow keys lead to the others.
+  function walk(event) {
+    const rows = [...event.target.closest("[data-grid]").querySelectorAll("tbody tr")].map((row) => [
+      ...row.querySelectorAll("[data-press]"),
+    ]);
+    const row = rows.findIndex((buttons) => buttons.includes(event.target));
+    if (row < 0) return;
+    const [down, right] = STEPS[event.key];
+    const next = rows[row + down]?.[rows[row].indexOf(event.target) + right];
+    event.preventDefault();
+    event.stopPropagation();
+    if (!next) return;
+    rows.flat().forEach((one) => (one.tabIndex = one === next ? 0 : -1));
+    next.focus();
+  }
+
   function key(event) {
+    if (event.key in STEPS && event.target.closest("[data-grid]")) return walk(event);
     const name = KEYS[event.key];
     if (!name || !model.get("by_keys") || event.target.matches("input, select, textarea")) return;
     event.preventDefault();
@@ -31,13 +50,21 @@ function render({ model, el }) {
       ? document.activeElement.dataset.press
       : undefined;
     const open = [...el.querySelectorAll("details")].map((one) => one.open);
+    const box = el.querySelector(".mpc-tiles-box");
+    const scrolled = box ? [box.scrollLeft, box.scrollTop] : [0, 0];
     el.innerHTML = model.get("value");
+    el.querySelector(".mpc-tiles-box")?.scrollTo(...scrolled);
     el.querySelectorAll("details").forEach((one, k) => {
       one.open = open[k] ?? one.open;
     });
     // JupyterLab would take the arrow keys from what has the focus.
     el.querySelectorAll("[data-press]").forEach((one) => (one.dataset.lmSuppressShortcuts = "true"));
-    if (held) [...el.querySelectorAll("[data-press]")].find((b) => b.dataset.press === held)?.focus();
+    const again = [...el.querySelectorAll("[data-press]")].find((b) => b.dataset.press === held);
+    if (held === undefined || !again) return;
+    if (again.closest("[data-grid]")) {
+      el.querySelectorAll("[data-press]").forEach((one) => (one.tabIndex = one === again ? 0 : -1));
+    }
+    again.focus();
   }
 
   if (model.get("by_keys")) {

@@ -7,34 +7,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import ipywidgets as widgets
-import numpy as np
 import traitlets
 import xarray as xr
 
-from mpc_lab.explorers.controls import (
-    Note,
-    ProgressRow,
-    button,
-    controls_row,
-    plain_table,
-    whole_slider,
-)
+from mpc_lab.errors import near_match
+from mpc_lab.explorers.controls import Note, plain_table, whole_slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.page import ActiveHtml
 from mpc_lab.explorers.state import call_of
-from mpc_lab.text import NOTHING, number, p_value, with_interval
+from mpc_lab.explorers.tiles import Matrix, measure_name, says, sign_of
+from mpc_lab.text import NOTHING, number, p_value, quote, with_interval
 
 _WHAT = "The comparison with rival measures"
 _LOGGED = "rivals are measured on the logged scores, beside the headline"
-_SIGNS = {"undervalued": "▲", "overvalued": "▼", "": "◆"}
 _SCORES = {"neighbours": "neighbours in the list"}
 _KEPT = "\u00a0"  # no line break here
-_COLUMNS = {
-    "▲ undervalued": "call it undervalued",
-    "▼ overvalued": "call it overvalued",
-    "◆ flagged": "flag it without a direction",
-    "· not flagged": "do not flag it",
-}
+_HINT = "Choose a tile, with ← ↑ ↓ → and Enter or by a click, to read what its measure says."
 
 
 class RivalsExplorer(Explorer):
@@ -52,6 +41,8 @@ class RivalsExplorer(Explorer):
     ----------
     k : int
         Places at the top, for Skew@k; 1 to 100.
+    tile : tuple of str
+        The group and the measure of the tile whose sentence is shown; empty for none.
 
     Examples
     --------
@@ -71,9 +62,28 @@ class RivalsExplorer(Explorer):
 
     k = traitlets.Int(10, min=1, max=100).tag(redraw=True)
 
+    tile = traitlets.Tuple()
+
+    @traitlets.validate("tile")
+    def _check_tile(self, proposal: Any) -> tuple[str, ...]:
+        tile = tuple(map(str, proposal["value"]))
+        if not tile:
+            return tile
+        if len(tile) != 2:
+            raise traitlets.TraitError(f"tile must be a group and a measure; got {tile!r}.")
+        for name, known in zip(tile, (self.groups, self._measures()), strict=True):
+            if name not in known:
+                raise traitlets.TraitError(
+                    f"tile must be a group and a measure; got {name!r}.{near_match(name, known)}"
+                )
+        return tile
+
     def prepare(self) -> None:
-        """Start with nothing compared."""
-        self._found: dict[tuple[str, int], xr.Dataset] = {}
+        """Start with nothing compared, and no tile open."""
+        self._found: dict[int, xr.Dataset] = {}
+        self._matrices: dict[int, Matrix] = {}
+        self.observe(self._show_tiles, "tile")
+        self.observe(self._drop_tile, "k")
 
     def call(self) -> str:
         """Return the call of the chart."""
@@ -82,36 +92,25 @@ class RivalsExplorer(Explorer):
     @property
     def selection(self) -> xr.Dataset:
         """All measures of the group, as `Audit.compare` gives them."""
-        return self._compared(self.group).sel(group=self.group)
+        return self.compared.sel(group=self.group)
 
-    def compare_all(self, report: Any = None) -> xr.Dataset:
-        """Compare every group.
-
-        Parameters
-        ----------
-        report : callable, optional
-            Called with how many groups are done, before each and at the end.
-
-        Returns
-        -------
-        xarray.Dataset
-            As :meth:`mpc_lab.Audit.compare` gives it.
-        """
-        parts = []
-        for place, group in enumerate(self.groups):
-            if report is not None:
-                report(place)
-            parts.append(self._compared(group))
-        if report is not None:
-            report(len(parts))
-        return xr.concat(parts, dim="group", data_vars="minimal")
-
-    def _compared(self, group: str) -> xr.Dataset:
+    @property
+    def compared(self) -> xr.Dataset:
+        """All measures of all groups; each is adjusted over all groups, so none is had alone."""
         needs_rows(self.audit, _WHAT)
-        key = (group, self.k)
-        if key not in self._found:
-            self._found[key] = self.audit.compare([group], self.k)
-        return self._found[key]
+        if self.k not in self._found:
+            self._found[self.k] = self.audit.compare(None, self.k)
+        return self._found[self.k]
+
+    @property
+    def matrix(self) -> Matrix:
+        """What every measure says of every group, in the order of the tiles."""
+        if self.k not in self._matrices:
+            self._matrices[self.k] = Matrix(self.compared)
+        return self._matrices[self.k]
+
+    def _measures(self) -> list[str]:
+        return [str(one) for one in self.compared["measure"].values.tolist()]
 
     # What a person sees -------------------------------------------------------------------------
 
@@ -123,54 +122,58 @@ class RivalsExplorer(Explorer):
         return [self.controls["k"]]
 
     def make_view(self) -> Sequence[widgets.Widget]:
-        """Return the sentence, the chart, the numbers, and the table of all groups."""
+        """Return the sentence of the group, the tiles of all, and the group's chart and numbers."""
         self.controls["sentence"] = Note(kind="sentence")
+        self.controls["tiles"] = ActiveHtml(self._pressed, spoken="What every measure says")
+        self.controls["tile"] = Note(_HINT, kind="sentence")
         self.controls["chart"] = LiveChart()
         self.controls["measures"] = widgets.HTML()
-        self.controls["compare_all"] = button(
-            "Compare all groups", "Set all measures of every group side by side"
-        )
-        self.controls["compare_all"].on_click(self._clicked)
-        self.controls["progress"] = ProgressRow()
-        self.controls["all_groups"] = widgets.HTML()
-        row = controls_row(self.controls["compare_all"], self.controls["progress"])
-        return [
-            self.controls["sentence"],
-            self.controls["chart"],
-            self.controls["measures"],
-            row,
-            self.controls["all_groups"],
-        ]
+        names = ("sentence", "tiles", "tile", "chart", "measures")
+        return [self.controls[name] for name in names]
 
     def draw(self) -> None:
-        """Draw the measures of the group."""
+        """Draw the tiles of all groups, and the measures of the chosen one."""
         from mpc_lab.charts.rivals import rivals
 
-        found = self._compared(self.group)
         self.controls["sentence"].text = str(self.selection["explanation"].item())
-        self.controls["chart"].show(rivals(self.audit, self.group, self.k, found=found))
+        self._show_tiles()
+        self.controls["chart"].show(rivals(self.audit, self.group, self.k, found=self.compared))
         self.controls["measures"].value = measures_html(self.selection)
-        if all((group, self.k) in self._found for group in self.groups):
-            self.controls["all_groups"].value = says_html(self.compare_all())
-        else:
-            self.controls["all_groups"].value = ""
 
-    def _clicked(self, _button: Any) -> None:
-        """Compare every group, and show what went wrong if it did."""
-        count = len(self.groups)
-        self.controls["compare_all"].disabled = True
-        try:
-            found = self.compare_all(
-                lambda done: self.controls["progress"].show(
-                    f"{done:,} of {count:,} groups", done, count
-                )
-            )
-            self.controls["all_groups"].value = says_html(found)
-        except Exception as error:  # shown to the person, whatever it is
-            self.show_error(error)
-        finally:
-            self.controls["compare_all"].disabled = False
-            self.controls["progress"].clear()
+    def _show_tiles(self, _change: Any = None) -> None:
+        if "tiles" not in self.controls:
+            return
+        self.controls["tiles"].value = self.matrix.html(self.group, self.tile)
+        self.controls["tile"].text = tile_words(self.compared, *self.tile) if self.tile else _HINT
+
+    def _drop_tile(self, _change: Any) -> None:
+        # Another k is another measure.
+        if self.tile and self.tile[1] not in self._measures():
+            self.tile = ()
+
+    def _pressed(self, name: str) -> None:
+        pressed = self.matrix.pressed(name)
+        if len(pressed) == 1:
+            self.group = pressed[0]
+        else:
+            self.tile = () if pressed == self.tile else pressed
+
+
+def tile_words(found: xr.Dataset, group: str, measure: str) -> str:
+    """Return what one measure says of one group, by which number, and what it compares."""
+    one = found.sel(group=group, measure=measure)
+    who, word = quote(group), says(one)
+    calls = {
+        "flagged": f"flags group {who} without a direction",
+        "not flagged": f"does not flag group {who}",
+        "cannot tell": f"cannot tell for group {who}",
+    }.get(word, f"calls group {who} {word}")
+    p = float(one["p_adjusted"])
+    tested = f", adjusted p-value {p_value(p)}" if math.isfinite(p) else ""
+    return (
+        f"{sign_of(word)} {measure_name(measure)} {calls}: {_numbers(one)}{tested}. "
+        f"It compares {_compares(one)}."
+    )
 
 
 def measures_html(found: xr.Dataset) -> str:
@@ -210,46 +213,7 @@ def _compares(one: xr.Dataset) -> str:
     return f"{scores}, {one['compares_queries'].item()} queries, {looks_at}"
 
 
-def says_html(found: xr.Dataset) -> str:
-    """Return for every group which measures call it what."""
-    measures = found["measure"].values.tolist()
-    rows = []
-    for group in found["group"].values.tolist():
-        says = {measure: said(found.sel(group=group, measure=measure)) for measure in measures}
-        rows.append(
-            [
-                str(group),
-                *(
-                    ", ".join(measure_name(m) for m, words in says.items() if words == wanted)
-                    for wanted in _COLUMNS
-                ),
-            ]
-        )
-    shown = [k for k in range(5) if k == 0 or any(row[k] for row in rows)]
-    header = ["group", *_COLUMNS.values()]
-    return plain_table(
-        [header[k] for k in shown],
-        [[row[k] or "–" for k in shown] for row in rows],
-        caption="What the measures say of every group",
-        long=True,
-    )
-
-
 def said(one: xr.Dataset) -> str:
-    """Return in words what one measure says of one group."""
-    if not _known(one):
-        return "– cannot tell"
-    if not bool(one["flagged"]):
-        return "· not flagged"
-    says = str(one["says"].item())
-    return f"{_SIGNS[says]} {says or 'flagged'}"
-
-
-def measure_name(measure: str) -> str:
-    """Return the name of a measure as a person reads it."""
-    return "MPC" if measure == "mpc" else measure.replace("_", " ")
-
-
-def _known(one: xr.Dataset) -> bool:
-    null, low = float(one["null"]), float(one["ci_low_adjusted"])
-    return bool(np.isfinite(float(one["p_adjusted"]))) or bool(np.isfinite([null, low]).all())
+    """Return with its mark what one measure says of one group."""
+    word = says(one)
+    return f"{sign_of(word)} {word}"

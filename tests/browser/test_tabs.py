@@ -170,6 +170,25 @@ def test_a_tab_draws_its_chart_whole(panel, tab):
     assert panel.clipped() == []
 
 
+def test_the_arrow_keys_walk_over_the_tiles_and_enter_opens_a_sentence(panel):
+    turn_to(panel, "Rivals")
+    panel.page.locator(".mpc-tile[tabindex='0']:visible").focus()
+    for name in ("ArrowRight", "ArrowDown", "Enter"):
+        panel.page.keyboard.press(name)
+    panel.until("explorer.tabs['Rivals'].tile", panel_tile(panel, 1, 1))
+    focused = panel.page.evaluate("() => document.activeElement.getAttribute('aria-pressed')")
+    assert focused == "true"
+    panel.page.locator(".mpc-sentence:visible", has_text="It compares").wait_for()
+    panel.ask("setattr(explorer.tabs['Rivals'], 'tile', ())")
+
+
+def panel_tile(panel, row, column):
+    """Return the group and measure of a tile by its place."""
+    matrix = "explorer.tabs['Rivals'].matrix"
+    names = (f"{matrix}.groups[{row}]", f"{matrix}.measures[{column}]")
+    return tuple(panel.ask(name).strip("'") for name in names)
+
+
 def test_short_checks_show_at_once(panel):
     turn_to(panel, "Checks")
     for key in ("ladder", "power"):

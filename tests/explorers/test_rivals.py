@@ -1,13 +1,18 @@
-"""The tab of rival measures: numbers, words, and the table of all groups."""
+"""The tab of rival measures: numbers, words, and the tiles of all groups."""
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
+import traitlets
 import xarray as xr
 
 from helpers.explorer_audits import example_audit, hostile_audit, small_audit, without_rows
 from helpers.hostile import HOSTILE
-from mpc_lab.explorers.rivals import RivalsExplorer, measures_html, said, says_html
+from mpc_lab.explorers.rivals import RivalsExplorer, measures_html, said
+from mpc_lab.explorers.tiles import Matrix, column_order, row_order
 
 
 @pytest.fixture
@@ -48,30 +53,60 @@ def test_a_group_is_measured_once(explorer, monkeypatch):
     assert explorer.error == ""
 
 
-def test_the_button_compares_all_groups(explorer):
-    assert explorer.controls["all_groups"].value == ""
-    explorer.controls["compare_all"].click()
-    assert explorer.error == ""
-    assert explorer.controls["all_groups"].value == says_html(example_audit().compare())
-    assert not explorer.controls["compare_all"].disabled
+def test_there_is_a_tile_for_every_group_and_measure_with_its_words():
+    found = small_audit().compare()
+    tiles = re.findall(r'class="mpc-tile [^>]*aria-label="([^"]+)"', Matrix(found).html("a"))
+    assert len(tiles) == found.sizes["group"] * found.sizes["measure"]
+    word = said(found.sel(group="b", measure="calibration_gap"))[2:]
+    assert f"calibration gap of group &#x27;b&#x27;: {word}" in tiles
 
 
-def test_progress_is_reported_for_every_group():
-    told = []
-    explorer = RivalsExplorer(small_audit())
-    found = explorer.compare_all(told.append)
-    assert told == [0, 1, 2, 3]
-    xr.testing.assert_allclose(found, small_audit().compare())
+def test_one_tile_is_reached_by_tab_and_the_others_by_arrow_keys():
+    html = Matrix(small_audit().compare()).html("a")
+    assert html.count('tabindex="0"') == 1
+    assert 'data-grid="true"' in html
 
 
-def test_what_goes_wrong_behind_the_button_is_shown(explorer, monkeypatch):
-    def fails(*_):
-        raise RuntimeError("no luck")
+def test_groups_that_are_told_the_same_stand_together_and_undervalued_ones_first():
+    told = np.array([[-1, -1, 0], [1, 1, 0], [-1, -1, 0], [1, 1, 0], [0, 0, 0]], dtype=float)
+    order = row_order(told).tolist()
+    assert [told[k, 0] for k in order] == [1, 1, 0, -1, -1]
 
-    monkeypatch.setattr(explorer, "compare_all", fails)
-    explorer.controls["compare_all"].click()
-    assert explorer.error == "no luck"
-    assert not explorer.controls["compare_all"].disabled
+
+def test_mpc_is_the_first_measure_and_those_that_agree_with_it_follow():
+    told = np.array([[0, 1, 0, 1, 1], [0, -1, 0, 1, -1], [0, 1, 0, -1, 1]], dtype=float)
+    assert column_order(told, 4).tolist()[0] == 4
+    assert column_order(told, 4).tolist()[1] == 1
+    assert {*column_order(told, 4).tolist()[-2:]} in ({0, 2}, {2, 3}, {0, 3})
+
+
+def test_a_tile_opens_its_sentence_and_closes_it(explorer):
+    place = explorer.matrix.press("2", "calibration_gap")
+    explorer._pressed(place)
+    assert explorer.tile == ("2", "calibration_gap")
+    words = explorer.controls["tile"].text
+    assert "calibration gap" in words
+    assert "group '2'" in words
+    assert explorer.controls["tiles"].value.count('aria-pressed="true"') == 1
+    explorer._pressed(place)
+    assert explorer.tile == ()
+
+
+def test_the_name_of_a_row_chooses_its_group_for_all_tabs(explorer):
+    explorer._pressed(explorer.matrix.press("2"))
+    assert explorer.state.group == "2"
+    assert explorer.controls["tiles"].value.count('aria-current="true"') == 1
+
+
+def test_a_tile_of_another_k_is_closed(explorer):
+    explorer.tile = ("1", "skew@10")
+    explorer.k = 3
+    assert explorer.tile == ()
+
+
+def test_a_tile_that_is_not_there_is_refused(explorer):
+    with pytest.raises(traitlets.TraitError, match="must be a group and a measure"):
+        explorer.tile = ("1", "calibration gab")
 
 
 def test_a_verdict_is_said_with_sign_and_word():
@@ -79,6 +114,7 @@ def test_a_verdict_is_said_with_sign_and_word():
     words = {m: said(found.sel(measure=m)) for m in found["measure"].values.tolist()}
     flagged = found["flagged"].values
     assert [w[0] in "▲▼◆" for w in words.values()] == flagged.tolist()
+    assert {w for w in words.values() if w[0] == "●"} <= {"● not flagged"}
     assert words["ndkl"] == "– cannot tell"
 
 
@@ -87,7 +123,7 @@ def test_names_are_text_in_both_tables():
     explorer = RivalsExplorer(audit, group=HOSTILE[0])
     _ = explorer.widget
     assert explorer.error == ""
-    html = says_html(audit.compare()) + measures_html(explorer.selection)
+    html = explorer.controls["tiles"].value + measures_html(explorer.selection)
     assert "<script" not in html
     assert "&lt;script&gt;" in html
 
