@@ -18,13 +18,21 @@ from mpc_lab.errors import MpcError
 from mpc_lab.explorers.controls import Note, NumberRow, button, slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
+from mpc_lab.explorers.moving import (
+    MovingList,
+    list_rows,
+    list_title,
+    list_weights,
+    most_moved,
+)
 from mpc_lab.explorers.state import call_of, gap, level_of
 from mpc_lab.inference.clustered import query_clusters
 from mpc_lab.objective.boosts import Boosts
-from mpc_lab.results.base import need_rows
+from mpc_lab.results.base import need_rows, settings
 from mpc_lab.results.questions.boosts import FairBoost, boost_curve, fair_boost, refuse_boost
-from mpc_lab.text import entry, number, percent, quote
-from mpc_lab.vocabulary import Floats
+from mpc_lab.results.wording import outcome_word
+from mpc_lab.text import entry, name, number, percent, quote
+from mpc_lab.vocabulary import VERDICTS, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -91,20 +99,22 @@ class BoostExplorer(Explorer):
         return self.controls["alpha"], self.controls["no_boost"], self.controls["to_star"]
 
     def make_view(self) -> Sequence[widgets.Widget]:
-        """Return the sentence, the numbers at α, and the curves."""
-        self.controls["chart"] = LiveChart()
+        """Return the sentence, a list that moves, the curves beside it, and the numbers at α."""
+        self.controls["chart"], self.controls["list"] = LiveChart(), MovingList()
+        # In the page: the list is sorted again before the kernel hears of the slider.
+        self._link = widgets.jslink(
+            (self.controls["alpha"], "value"), (self.controls["list"], "alpha")
+        )
         self.controls["sentence"], self.controls["numbers"], self.controls["note"] = (
             Note(kind="sentence"),
             NumberRow(),
             Note(),
         )
         self._drawn_for: tuple[str, float] | None = None
-        return (
-            self.controls["sentence"],
-            self.controls["numbers"],
-            self.controls["note"],
-            self.controls["chart"],
-        )
+        sides = widgets.Box([self.controls["list"], self.controls["chart"]])
+        sides.add_class("mpc-boost-sides")
+        notes = (self.controls[name] for name in ("numbers", "note"))
+        return (self.controls["sentence"], sides, *notes)
 
     def draw(self) -> None:
         """Measure the boost and mark it; follow the whole range when the group is another."""
@@ -120,14 +130,39 @@ class BoostExplorer(Explorer):
                     boost_chart(self.audit, boosted.curve, boosted.fair, live=True)
                 )
                 self.controls["note"].text = ""
+                self._fill_list(boosted)
                 self._drawn_for = self._place()
             self.controls["chart"].put(now=mark(now))
+        objective = _objective(now)
+        exact = (self.alpha, _one(now, "estimate"), _one(now, objective))
+        with self.controls["list"].hold_sync():
+            self.controls["list"].exact = [_known(value) for value in exact]
+            self.controls["list"].alpha = self.alpha
         self.controls["sentence"].text = self._sentence(now)
         self.controls["numbers"].show(self._numbers(now))
         self.controls["alpha"].value = self.alpha
         self.controls["no_boost"].disabled = self.alpha == 0
         star = boosted.fair.alpha
         self.controls["to_star"].disabled = math.isnan(star) or self.alpha == star
+
+    def _fill_list(self, boosted: BoostedGroup) -> None:
+        """Send the list that the boost moves most, and the curve that its numbers follow."""
+        shown, ready, curve = self.controls["list"], boosted.ready, boosted.curve
+        code = boosted.most_moved
+        rows = list_rows(ready, code, self.state.label)
+        objective = _objective(curve)
+        cell = self.state.cell
+        with shown.hold_sync():
+            shown.rows, shown.weights = rows, list_weights(len(rows))
+            shown.title = list_title(ready.ranking, code, len(rows))
+            shown.group, shown.outcome = name(cell.group), outcome_word(settings(self.audit))
+            shown.mark = VERDICTS[cell.verdict].mark
+            shown.kind, shown.objective = f"mpc-{cell.verdict.split()[0]}", objective.upper()
+            shown.ascending = bool(ready.ranking.columns.ascending)
+            shown.curve = {
+                key: [_known(value) for value in curve[own].values.tolist()]
+                for key, own in (("alpha", "alpha"), ("gap", "estimate"), ("objective", objective))
+            }
 
     def call(self) -> str:
         """Return the call of the curves."""
@@ -200,6 +235,11 @@ class BoostExplorer(Explorer):
 
     def _go_to_star(self, _button: Any) -> None:
         self.alpha = self._boosted().fair.alpha
+
+
+def _known(value: float) -> float | None:
+    """Return a number that JSON has a word for."""
+    return value if math.isfinite(value) else None
 
 
 def _one(now: xr.Dataset, name: str) -> float:
@@ -279,6 +319,13 @@ class BoostedGroup:
     def fair(self) -> FairBoost:
         """The boost at which the fitted difference is 0."""
         return fair_boost(self.audit, self.group, self.epsilon, self.ready)
+
+    @cached_property
+    def most_moved(self) -> int:
+        """The code of the query that shows the most: at α*, or half way where there is none."""
+        star = self.fair.alpha
+        is_far = math.isfinite(star) and abs(star) > self.reach / _STEPS_A_SIDE
+        return most_moved(self.ready, star if is_far else self.reach / 2)
 
     def at(self, alpha: float) -> xr.Dataset:
         """Return gap, objective, calibration and what moves, at one boost."""

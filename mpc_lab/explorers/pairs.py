@@ -27,6 +27,7 @@ from mpc_lab.explorers.controls import (
 )
 from mpc_lab.explorers.duel import duel_html, strip_html
 from mpc_lab.explorers.explorer import Explorer, needs_rows
+from mpc_lab.explorers.moving import item_names
 from mpc_lab.explorers.page import ActiveHtml
 from mpc_lab.explorers.state import call_of
 from mpc_lab.pairing.pairs import count_side, pair_rows, ranks, reach_of
@@ -527,12 +528,8 @@ class PairBook:
         return ranking.item_code is not None and named
 
     def _called(self, rows: Ints) -> list[Any]:
-        ranking = self._cell.ranking
-        if self._label is not None:
-            return list(np.asarray(ranking.column(self._label))[rows])
-        if ranking.item_code is not None:
-            return list(ranking.item_names(ranking.item_code[rows]))
-        return ["item of the group", "the other item"]
+        names = item_names(self._cell.ranking, rows, self._label)
+        return ["item of the group", "the other item"] if names is None else names
 
     def ranked_list(self, pair: int) -> pd.DataFrame:
         """Return the whole ranked list that a pair is in, the top first.

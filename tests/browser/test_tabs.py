@@ -127,6 +127,33 @@ def test_the_arrow_keys_move_the_boost_and_the_chart_follows(panel):
     assert panel.clipped() == []
 
 
+PLACES = "() => [...document.querySelectorAll('.mpc-moving-item')].map((one) => one.ariaPosInSet)"
+
+
+def test_a_boost_sorts_a_real_list_again_in_the_page(panel):
+    turn_to(panel, "Boost")
+    panel.ask("setattr(explorer.tabs['Boost'], 'alpha', 0.0)")
+    panel.until("explorer.tabs['Boost'].controls['list'].alpha", 0.0)
+    panel.page.wait_for_timeout(300)
+    before, handle = panel.page.evaluate(PLACES), slider(panel, "Boost α")
+    handle.focus()
+    for _ in range(12):
+        handle.press("PageUp")
+    panel.page.wait_for_function(f"(before) => ({PLACES})().join() !== before.join()", arg=before)
+    said = panel.page.locator(".mpc-moving-said", has_text="items are of group 'alpha'")
+    said.wait_for(state="attached")
+    panel.ask("setattr(explorer.tabs['Boost'], 'alpha', 0.0)")
+
+
+def test_nothing_glides_where_a_person_wants_less_motion(panel):
+    turn_to(panel, "Boost")
+    time = "() => getComputedStyle(document.querySelector('.mpc-moving-item')).transitionDuration"
+    assert panel.page.evaluate(time) != "0s"
+    panel.page.emulate_media(reduced_motion="reduce")
+    assert panel.page.evaluate(time) == "0s"
+    panel.page.emulate_media(reduced_motion="no-preference")
+
+
 def test_pairs_are_sorted_and_a_chosen_one_shows_in_its_list(panel):
     turn_to(panel, "Pairs")
     table = panel.page.locator(".mpc-explorer table.dataTable:visible").first
