@@ -97,6 +97,23 @@ def test_movielens_shows_its_stored_result_where_there_is_no_data(tmp_path):
     assert "**undervalued** at the margin: Documentary, Drama" in said[-1]
 
 
+@pytest.mark.needs_notebooks
+def test_your_own_log_goes_from_an_inconclusive_run_to_a_sentence():
+    from helpers.execute import execute
+
+    ran = execute(NOTEBOOKS / "05_your_own_log.ipynb", variables={"MPC_LAB_DATA": None})
+    said = "\n".join(
+        output.get("text", "") + str(output.get("data", {}).get("text/markdown", ""))
+        for cell in ran.notebook.cells
+        for output in cell.get("outputs", [])
+    )
+    steps = ["places: Column 'place'", "▲ undervalued", "> Among products", "left out\n", "files "]
+    found = [said.index(step) for step in steps]
+    assert found == sorted(found)
+    shown = str(ran.notebook.cells)
+    assert shown.index("is inconclusive: `bought`") < shown.index("is undervalued: `bought`")
+
+
 def test_the_stored_result_is_small_and_holds_no_rows_ids_or_items():
     stored = mpc.load(NOTEBOOKS / "movielens_1m.nc")
     assert (NOTEBOOKS / "movielens_1m.nc").stat().st_size < 300_000
