@@ -14,6 +14,7 @@ from numbers import Integral
 from types import TracebackType
 from typing import Any
 
+from mpc_lab.engines.notebook_bar import NotebookBar
 from mpc_lab.errors import MpcError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -161,9 +162,7 @@ class Progress:
         if self._listener is not None:
             self.wanted = False
         if self.wanted:
-            self._bar = _tqdm(notebook)(
-                total=0, delay=_SECONDS_BEFORE_IT_SHOWS, leave=False, unit=unit
-            )
+            self._bar = _bar(notebook, unit)
 
     def __call__(self, label: str, steps: int) -> Callable[[], None] | None:
         """Announce some steps of work; call what is returned after each of them."""
@@ -204,9 +203,10 @@ def _in_notebook() -> bool:
     return instance is not None and type(instance).__name__ == "ZMQInteractiveShell"
 
 
-def _tqdm(notebook: bool) -> Any:
-    if notebook and find_spec("ipywidgets"):
-        from tqdm.notebook import tqdm
-    else:
-        from tqdm import tqdm
-    return tqdm
+def _bar(notebook: bool, unit: str) -> Any:
+    delay = _SECONDS_BEFORE_IT_SHOWS
+    if notebook:
+        return NotebookBar(total=0, delay=delay, unit=unit)
+    from tqdm import tqdm
+
+    return tqdm(total=0, delay=delay, leave=False, unit=unit)

@@ -6,6 +6,7 @@ Below it the controls that all tabs share, and the form of an audit that stays w
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ipywidgets as widgets
 import traitlets
 
-from mpc_lab.errors import MpcError, near_match
+from mpc_lab.errors import MpcError, check_flag, near_match
 from mpc_lab.explorers.controls import (
     Beacon,
     ErrorBox,
@@ -54,6 +55,9 @@ class Explorer(CellTraits):
         Another audit to compare this one with, such as that of last week.
     label : str, optional
         The column of the log that says what an item is called, such as its title; for pairs.
+    live : bool
+        Whether ε can be moved in the picture that an exported notebook keeps, too. The notebook
+        then holds the chart library, some 1 MB for each output.
     **start
         Any trait of the explorer.
 
@@ -93,9 +97,11 @@ class Explorer(CellTraits):
         state: AuditState | None = None,
         old: Audit | None = None,
         label: Hashable = None,
+        live: bool = False,
         **start: Any,
     ) -> None:
         super().__init__()
+        self._exports_live = check_flag("live", live)
         self.set_trait("audit", audit)
         names = [*SHARED, "visible", *self._own_traits()]
         for name in start:
@@ -241,7 +247,7 @@ class Explorer(CellTraits):
         # Where no kernel is, a notebook shows the text in place of the widget.
         live = {**self.widget._repr_mimebundle_(), "text/plain": _NO_KERNEL}
         display(live, raw=True)  # type: ignore[no-untyped-call]
-        display(HTML(pictures_html(self.audit)))  # type: ignore[no-untyped-call]
+        display(HTML(pictures_html(self.audit, self._exports_live)))  # type: ignore[no-untyped-call]
 
 
 def needs_rows(audit: Audit, what: str) -> None:
@@ -384,19 +390,52 @@ def take_row(state: AuditState) -> widgets.Widget:
 # and nothing in them can run.
 
 
+# Once for all outputs of a page, and after the last of them.
+_BEGIN = """
+if (!document.getElementById("jupyter-config-data") && !globalThis.mpcBegun) {
+  globalThis.mpcBegun = true;
+  const begin = () => {
+    const made = document.createElement("script");
+    made.type = "module";
+    made.textContent = document.querySelector("script.mpc-library").textContent;
+    document.body.append(made);
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+}
+"""
+
+
 def words_html(audit: Audit) -> str:
     """Return the part of the static form that is there at once: the words and the table."""
     return _static(html_view(audit))
 
 
-def pictures_html(audit: Audit) -> str:
-    """Return the part of the static form that has to be drawn; empty where nothing is here to."""
+def pictures_html(audit: Audit, live: bool = False) -> str:
+    """Return the part of the static form that has to be drawn; empty where nothing is here to.
+
+    Parameters
+    ----------
+    audit : Audit
+    live : bool
+        Whether its ε can be moved in a page that runs scripts and has no kernel.
+    """
     if not can_draw():
         return _static("")
     # Altair takes seconds to load, and the words need not wait for it.
     from mpc_lab.charts.overview import overview
 
-    return _static(_image(overview(audit)))
+    picture = _image(overview(audit))
+    if not live:
+        return _static(picture)
+    from mpc_lab.charts import alive
+
+    rail = alive.rail_of(audit, secrets.token_hex(4))
+    figure = alive.figure(overview(audit, live=True), picture, rail)
+    style = f"<style>{alive.style()}{alive.colours()}</style>"
+    # The library is text until the page is known to have no front end that draws the explorer.
+    library = f'<script type="text/plain" class="mpc-library">{alive.script()}</script>'
+    return _static(f"{style}{figure}{library}<script>{_BEGIN}</script>")
 
 
 def _static(inside: str) -> str:

@@ -488,7 +488,9 @@ class Audit(Questions):
             Where to start: ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``, ``tab``.
             ``label=`` is the column of the log with the titles of items, for the tab *Pairs*.
             ``old=`` is another audit to compare this one with, in the tab *Compare*, which is
-            also there where the audit has two scoring rules.
+            also there where the audit has two scoring rules. ``live=True`` lets ε be moved in the
+            picture that stays when the notebook is exported to HTML; the notebook grows by the
+            chart library, some 1 MB for each such output.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 
 import pytest
@@ -61,3 +62,21 @@ def test_an_audit_without_a_pair_has_its_picture_too():
     rows |= {"outcome": [1.0, 0.0, 0.0, 1.0], "group": ["a", "b", "a", "b"]}
     nothing = mpc.audit(rows, **COLUMNS, threshold=0.1, progress=False)
     assert len(images(pictures_html(nothing))) == 1
+
+
+def test_a_picture_whose_threshold_moves_holds_names_as_data_and_fetches_nothing():
+    html = pictures_html(hostile_audit(), live=True)
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", html, re.DOTALL)
+    assert len(scripts) == 4  # what is drawn, what the rail says, the library, and its start
+    outside = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert not FETCHES.search(outside)
+    told = json.loads(scripts[1])
+    assert set(told["names"]) == set(hostile_audit().groups)
+    assert "<script>" not in scripts[0] + scripts[1]
+
+
+def test_the_library_comes_only_where_it_was_asked_for(audit):
+    assert "<script" not in pictures_html(audit)
+    assert audit.explore()._exports_live is False
+    with pytest.raises(mpc.MpcError, match="live must be True or False"):
+        audit.explore(live="yes")
