@@ -176,7 +176,7 @@ class EpsilonExplorer(Explorer):
         if not self.brush:
             return (
                 "Click a point of the curve to go to its ε. Drag across the curve to pick a range "
-                "of ε, to which the Pairs tab then keeps; double-click to drop it."
+                "of ε: Pairs keeps to it, Calibration shades its scores; double-click to drop it."
             )
         held = self.selection
         low, high = self.brush

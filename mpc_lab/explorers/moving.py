@@ -47,10 +47,10 @@ class MovingList(anywidget.AnyWidget):
     kind = traitlets.Unicode().tag(sync=True)
     outcome = traitlets.Unicode().tag(sync=True)
     objective = traitlets.Unicode("NDCG").tag(sync=True)
-    rows = traitlets.List().tag(sync=True)
-    weights = traitlets.List().tag(sync=True)
+    rows: Any = traitlets.List().tag(sync=True)
+    weights: Any = traitlets.List().tag(sync=True)
     curve = traitlets.Dict().tag(sync=True)
-    exact = traitlets.List().tag(sync=True)
+    exact: Any = traitlets.List().tag(sync=True)
     most = traitlets.Int(SHOWN).tag(sync=True)
     ascending = traitlets.Bool(False).tag(sync=True)
 

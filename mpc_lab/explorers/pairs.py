@@ -509,6 +509,11 @@ class PairBook:
         columns |= {"outcome": given[row_i], "other_outcome": given[row_j]}
         return pd.DataFrame({**columns, "difference": log.contrast(i, j)})
 
+    def scores(self, which: Ints) -> Floats:
+        """Return the scores of the items in pairs, each item of a query once."""
+        rows = self._cell.log.row[np.unique(np.concatenate([self._i[which], self._j[which]]))]
+        return np.asarray(self._cell.shown_score[rows], dtype=np.float64)
+
     @cached_property
     def differences(self) -> Floats:
         """The outcome of the group's item less that of the other, of each searched pair."""

@@ -50,6 +50,26 @@ def test_the_threshold_changes_nothing_and_draws_nothing(explorer):
     assert set(explorer.unused) == {"pairing_mode", "epsilon"}
 
 
+def test_a_range_picked_on_the_curve_shades_the_scores_of_its_pairs(explorer):
+    plain = explorer.controls["chart"].spec
+    explorer.state.brush = (0.01, 0.02)
+    assert explorer.error == ""
+    pairs = example_audit().pairs("1", epsilon=0.02)
+    inside = pairs[pairs["distance"] >= 0.01]
+    scores = {*inside["score"], *inside["other_score"]}
+    assert set(explorer.picked_scores()) == scores
+    assert explorer.controls["chart"].spec.count('"rect"') == plain.count('"rect"') + 2
+    assert "differ by 0.01 to 0.02" in explorer.controls["picked"].text
+    explorer.state.brush = ()
+    assert explorer.controls["chart"].spec == plain
+
+
+def test_a_range_without_pairs_shades_nothing_and_says_so(explorer):
+    explorer.state.brush = (1e-12, 2e-12)
+    assert explorer.controls["picked"].text.startswith("No matched pairs")
+    assert '"rect"' not in explorer.controls["chart"].spec
+
+
 def test_without_segments_the_box_is_disabled_and_says_why():
     explorer = CalibrationExplorer(small_audit())
     _ = explorer.widget
