@@ -330,7 +330,8 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     chosen = [_thresholds(plan, source, rule) for rule in rules]
     epsilon = np.stack([one.headline.epsilon for one in chosen])
     wanted = np.stack([one.headline.wanted for one in chosen])
-    grid = _grid(plan, source, epsilon)
+    with_ties = [rule.label for rule in rules if has_ties(source, rule)]
+    grid = _grid(plan, epsilon, tied_pairs=bool(with_ties))
     layouts = [insert_thresholds(own, grid) for own in epsilon]
     later = _Later(plan, log, layouts, grid)
     if log.ranking is None:
@@ -379,6 +380,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         ),
         attributes(plan, source.facts, log.origin)
         | {"dyads_once": int(any(part.dyads_once for part in own))}
+        | {"rules_with_ties": json.dumps(with_ties)}
         | (tried_attribute(plan, [one.tried for one in chosen]) if powered else {})
         | complements_attribute(plan, *complements)
         | _left_out(log, sides),
@@ -662,10 +664,10 @@ def _choose(
     return [replace(one, epsilon=round_up(one.epsilon)) for one in found]
 
 
-def _grid(plan: Plan, source: Source, epsilon: Floats) -> Floats:
+def _grid(plan: Plan, epsilon: Floats, *, tied_pairs: bool) -> Floats:
     if plan.epsilon is not None:
         return np.array(plan.epsilon)
-    return default_grid(epsilon, any(has_ties(source, rule) for rule in plan.scoring_rules))
+    return default_grid(epsilon, tied_pairs)
 
 
 def _scores(plan: Plan, ranking: Ranking, label: str, group: str) -> Floats | None:

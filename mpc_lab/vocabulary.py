@@ -120,6 +120,8 @@ class Mode:
         Whom the items of the group are compared with, after "higher than for".
     those : str
         The same, where "the items" were named just before.
+    against_with_ties, those_with_ties : str
+        Both where some of the pairs are tied; by default the same words.
     method : str
         Which pairs it keeps, in the method section of a report.
     label : str
@@ -134,6 +136,8 @@ class Mode:
     judged_by: str = ""
     against: str = ""
     those: str = ""
+    against_with_ties: str = ""
+    those_with_ties: str = ""
     method: str = ""
     label: str = ""
     made_of: tuple[str, ...] = ()
@@ -157,6 +161,33 @@ class Mode:
         """The other modes that its estimate or its verdict needs."""
         return tuple(name for name in (self.bracket, self.judged_by, *self.made_of) if name)
 
+    def compared_with(self, epsilon: float, ties: bool) -> str:
+        """Return whom the items of a group are compared with, after "higher than for".
+
+        Parameters
+        ----------
+        epsilon : float
+            The largest distance of a pair; at 0 all pairs are tied.
+        ties : bool
+            Whether any pairs are tied.
+
+        Examples
+        --------
+        >>> MATCHED.compared_with(0.01, ties=False)
+        'the items ranked just above them'
+        >>> MATCHED.compared_with(0.01, ties=True)
+        'the items with the same score or ranked just above them'
+        >>> MATCHED.compared_with(0.0, ties=True)
+        'items with the same score'
+        """
+        if epsilon == 0 and not self.side.neighbours:
+            return "items with the same score"
+        return (self.against_with_ties if ties else "") or self.against
+
+    def compared_too(self, ties: bool) -> str:
+        """Return whom they are compared with too, where "the items" were named just before."""
+        return (self.those_with_ties if ties else "") or self.those
+
 
 MATCHED = Mode(
     "matched",
@@ -164,6 +195,8 @@ MATCHED = Mode(
     bracket="mirrored",
     against="the items ranked just above them",
     those="those ranked just above them",
+    against_with_ties="the items with the same score or ranked just above them",
+    those_with_ties="those with the same score or ranked just above them",
     method="the group's item is tied with the other, or scored at most ε below it",
     label="matched (group's item scored lower)",
 )
@@ -173,6 +206,8 @@ MIRRORED = Mode(
     judged_by="matched",
     against="the items ranked just below them",
     those="those ranked just below them",
+    against_with_ties="the items with the same score or ranked just below them",
+    those_with_ties="those with the same score or ranked just below them",
     method="tied with the other, or scored at most ε above it",
     label="mirrored (group's item scored higher)",
 )
@@ -189,6 +224,8 @@ SYMMETRIC = Mode(
     (Side(0.0, 1.0, tie_weight=0.5), Side(-1.0, 0.0, tie_weight=0.5)),
     against="the items ranked just above and just below them",
     those="those ranked just above and just below them",
+    against_with_ties="the items with the same score or ranked just above or just below them",
+    those_with_ties="those with the same score or ranked just above or just below them",
     method="scored at most ε above or below the other, and the mean is taken of the pairs with the "
     "group's item lower and of those with it higher",
     label="symmetric (both sides of a tie)",

@@ -28,6 +28,20 @@ def settings(audit: AuditBase) -> dict[str, Any]:
     return _flat({**audit.headline.attrs, **audit.attrs})
 
 
+def has_tied_pairs(audit: AuditBase, rule: str) -> bool:
+    """Return whether any pairs of an audit are tied under a rule.
+
+    Audits of version 0.1 did not say; their grids begin at 0 where some pairs are tied.
+    """
+    known = audit.attrs.get("rules_with_ties")
+    if known is None:
+        return bool(len(audit.grid) and audit.grid[0] == 0)
+    try:
+        return rule in json.loads(str(known))
+    except (TypeError, ValueError):
+        return False
+
+
 def correction_of(audit: AuditBase) -> str:
     """Return how heavy clusters were corrected for; audits of version 0.1 did not say, and did not.
 

@@ -12,12 +12,12 @@ import xarray as xr
 from mpc_lab.errors import MpcError
 from mpc_lab.html import Head, label, paragraphs, table
 from mpc_lab.pairing.terms import terms_of
-from mpc_lab.results.base import inference_options, need_rows, settings
+from mpc_lab.results.base import has_tied_pairs, inference_options, need_rows, settings
 from mpc_lab.results.questions.partial import MOST_PAIRS
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.results.wording import compared_with, gap_in_words
+from mpc_lab.results.wording import gap_in_words
 from mpc_lab.text import entry, listing, percent, plural, quote, with_ends
-from mpc_lab.vocabulary import ITEM
+from mpc_lab.vocabulary import ITEM, MODES
 
 if TYPE_CHECKING:
     from mpc_lab.inference.discovery import NetSlices
@@ -207,13 +207,14 @@ class Discovery:
             return ["No slice has a gap whose adjusted interval excludes 0."]
         start = f"{plural(len(found), 'slice')} {'has' if len(found) == 1 else 'have'} a gap."
         options, mode = settings(self._audit), str(self.data.attrs["pairing_mode"])
+        tied = has_tied_pairs(self._audit, "baseline")
         lines = [start]
         for name in found[:_SENTENCES]:
             one = self.data.sel(slice=name)
             low, high = (float(one[f"ci_{end}_adjusted"]) for end in ("low", "high"))
             value, ends = with_ends(float(one["estimate"]), low, high)
             size = value.lstrip("+−-")
-            against = compared_with(mode, float(one["epsilon"]))
+            against = MODES[mode].compared_with(float(one["epsilon"]), tied)
             said = gap_in_words(float(one["estimate"]), size, against, options)
             lines.append(f"{quote(name)}: {said} (gap {ends}, adjusted).")
         if len(found) > _SENTENCES:

@@ -30,6 +30,7 @@ from mpc_lab.results.assemble import infer
 from mpc_lab.results.audit import Audit
 from mpc_lab.results.base import (
     correction_of,
+    has_tied_pairs,
     is_rank_only,
     names_in,
     read_complements,
@@ -470,6 +471,12 @@ def _enough(
     return chosen[:, None], wanted, ~enough.any(axis=1)
 
 
+def _rules_with_ties(plan: Plan, audits: list[Audit]) -> list[str]:
+    return [
+        rule for rule in plan.rule_labels if any(has_tied_pairs(audit, rule) for audit in audits)
+    ]
+
+
 def _attributes(
     plan: Plan, audits: list[Audit], lost: list[str], known_distinct: bool
 ) -> dict[str, int | float | str]:
@@ -489,5 +496,6 @@ def _attributes(
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),
         "pooled": json.dumps([_fingerprint(audit) for audit in audits]),
         "not_pooled": json.dumps(lost),
+        "rules_with_ties": json.dumps(_rules_with_ties(plan, audits)),
         "assumes": "" if known_distinct else "distinct queries",
     }

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_lab.inference.estimates import FEWEST_CLUSTERS, TOO_FEW_CLUSTERS, TOO_FEW_PRODUCERS
 from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
-from mpc_lab.results.base import settings
+from mpc_lab.results.base import has_tied_pairs, settings
 from mpc_lab.results.questions.power import findable, threshold_of, tried
 from mpc_lab.results.wording import (
-    compared_with,
     declared,
     gap_in_words,
     left_out_in_words,
@@ -103,7 +102,10 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One group under one rule and mode. Interval and p are those that the verdict rests on."""
+    """One group under one rule and mode. Interval and p are those that the verdict rests on.
+
+    `tied` says whether any pairs under the rule are tied.
+    """
 
     group: str
     verdict: str
@@ -120,6 +122,7 @@ class Cell:
     ties: float
     underpowered: bool
     short: bool = False
+    tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,12 @@ class Slice:
     def having(self, *verdicts: str) -> list[Cell]:
         """Return the cells with one of the verdicts."""
         return [cell for cell in self.cells if cell.verdict in verdicts]
+
+    @property
+    def against(self) -> str:
+        """Whom the items of its groups are compared with, after "higher than for"."""
+        epsilon = max((cell.epsilon for cell in self.cells if cell.pairs), default=math.nan)
+        return MODES[self.mode].compared_with(epsilon, any(cell.tied for cell in self.cells))
 
 
 def slices(audit: Audit) -> list[Slice]:
@@ -188,7 +197,8 @@ def _cells(audit: Audit, rule: str, mode: str) -> tuple[Cell, ...]:
     ]
     rows = zip(audit.groups, *columns, *optional, strict=True)
     names = ("group", *_FIELDS, *_OPTIONAL)
-    found = [Cell(**dict(zip(names, row, strict=True))) for row in rows]
+    tied = has_tied_pairs(audit, rule)
+    found = [Cell(**dict(zip(names, row, strict=True)), tied=tied) for row in rows]
     return tuple(_in_reading_order(found))
 
 
@@ -293,7 +303,8 @@ def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     interval = f"{percent(options.get('level', 0.95))} {word} {low} to {high}"
     gap = f"gap -{size}, " if cell.estimate < 0 else ""
     start = f"Group {quote(cell.group)} is {cell.verdict}"
-    said = gap_in_words(cell.estimate, size, compared_with(mode, cell.epsilon), options)
+    against = MODES[mode].compared_with(cell.epsilon, cell.tied)
+    said = gap_in_words(cell.estimate, size, against, options)
     return f"{start}: {said} ({gap}{interval}){_tail(cell, mode, options)}."
 
 
@@ -304,7 +315,7 @@ def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
         return f"; this is '{cell.reason}': {REASONS[cell.reason].sentence}"
     # By the rules of 0.1 a group was undervalued by its matched pairs alone.
     rests_on = DIRECTIONS if not options.get("rules") else (OVERVALUED,)
-    others = [MODES[name].those for name in verdict_modes(mode) if name != mode]
+    others = [MODES[name].compared_too(cell.tied) for name in verdict_modes(mode) if name != mode]
     if cell.verdict in rests_on and others and cell.epsilon != 0:  # at 0 they are the same pairs
         side = "lower" if cell.verdict == OVERVALUED else "higher"
         return f", and {side} than for {others[0]} too"

@@ -12,7 +12,6 @@ from mpc_lab.errors import MpcError
 from mpc_lab.pairing.terms import PAIRS, PERCENTILE, QUERIES, QUERY_SD, ROOT, SIGN, terms_of
 from mpc_lab.ranking.examination import FLOOR, Curve, PlaceTable, from_json
 from mpc_lab.text import decimals, listing, number, plain, plural, quote
-from mpc_lab.vocabulary import MODES
 
 _CLOSENESS = {
     QUERY_SD: "Distances are in standard deviations of the logged scores of the query (closeness "
@@ -92,18 +91,6 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
             "share in which it is lower"
         )
     return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
-
-
-def compared_with(mode: str, epsilon: float) -> str:
-    """Return whom the items of a group are compared with in pairs at most `epsilon` apart.
-
-    Examples
-    --------
-    >>> compared_with("matched", 0.01), compared_with("matched", 0.0)
-    ('the items ranked just above them', 'items with the same score')
-    """
-    only_ties = epsilon == 0 and not MODES[mode].side.neighbours
-    return "items with the same score" if only_ties else MODES[mode].against
 
 
 def check_title(title: object) -> str:

@@ -99,6 +99,7 @@ def build(groups=("1", "2"), rules=("baseline",), modes=("matched",), cells=None
         "threshold": "Quantile(p=0.01)",
     }
     attrs = {"options": json.dumps({**settings, **options.pop("settings", {})})}
+    attrs["rules_with_ties"] = "[]"
     attrs |= options.pop("attrs", {})
     curve = curve_dataset(
         groups, grid, rules, modes, cell_numbers((shape[0], grid.size, *shape[1:]), 1)
