@@ -26,6 +26,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
+    "live_charts",
     "mathml",
     "schema_tables",
     "tutorial_notebooks",

@@ -4,7 +4,8 @@
 
 The gallery page is the list: under each heading stand a picture and the code that draws it. The
 code is run from the first block to the last, and what it calls ``chart`` is written where the
-page shows it. The overview is of MovieLens 1M, whose files are in the folder that MPC_LAB_DATA
+page shows it; the same chart as one that answers to the pointer goes to ``docs/_static/live``.
+The overview is of MovieLens 1M, whose files are in the folder that MPC_LAB_DATA
 names. Every picture is SVG whose colours follow the light or dark theme of its reader.
 """
 
@@ -16,13 +17,21 @@ import re
 from pathlib import Path
 
 import mpc_lab as mpc
+from mpc_lab.charts import alive
 
 DOCS = Path(__file__).parents[2] / "docs"
 GALLERY = DOCS / "reference" / "gallery.md"
+LIVE = DOCS / "_static" / "live"
 OVERVIEW = "overview"
 SECTION = re.compile(r"^## (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[.*?\]\((.+?)\)")
+
+
+def keep(chart, path: Path, rail=None) -> None:
+    """Keep a chart without its picture, for a page that draws it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(alive.figure(chart, alive.PICTURE, rail), "utf-8")
 
 
 def draw_overview(path: Path) -> None:
@@ -30,8 +39,10 @@ def draw_overview(path: Path) -> None:
     if not folder:
         raise SystemExit("MPC_LAB_DATA must name the folder with the MovieLens files.")
     audit = mpc.audit(mpc.datasets.movielens_ranking("1m", folder=folder, rank=64), progress=False)
-    chart = mpc.charts.overview(audit, title="MovieLens 1M, rank-64 SVD")
-    mpc.charts.save(chart, path)
+    title = "MovieLens 1M, rank-64 SVD"
+    mpc.charts.save(mpc.charts.overview(audit, title=title), path)
+    live = mpc.charts.overview(audit, title=title, live=True)
+    keep(live, LIVE / f"{OVERVIEW}.html", alive.rail_of(audit, OVERVIEW))
 
 
 def main() -> None:
@@ -56,6 +67,7 @@ def main() -> None:
                 exec(block, namespace)
             if wanted:
                 mpc.charts.save(namespace["chart"], path)
+                keep(namespace["chart"], LIVE / f"{name}.html")
         if wanted:
             print(f"{path.relative_to(DOCS)}  {path.stat().st_size:,} bytes", flush=True)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import mpc_lab as mpc
 from mpc_lab import charts
+from mpc_lab.charts import alive
+from mpc_lab.explorers.tabs import TABS
 
 DOCS = Path(__file__).parents[2] / "docs"
 GALLERY = DOCS / "reference" / "gallery.md"
@@ -29,5 +32,28 @@ def test_every_picture_is_there_and_all_are_small():
     for name, text in sections().items():
         assert f"(../_static/charts/{name}.svg)" in text
         assert "prefers-color-scheme: dark" in pictures[name].read_text("utf-8")
+        kept = (DOCS / "_static" / "live" / f"{name}.html").read_text("utf-8")
+        assert kept.count(alive.PICTURE) == 1
+        assert "<script src" not in kept
     stored = sum(path.stat().st_size for path in (DOCS / "_static").rglob("*") if path.is_file())
     assert stored < 6_000_000
+
+
+def test_every_tab_is_in_the_gallery_with_its_picture():
+    text = GALLERY.read_text("utf-8")
+    for kind in TABS:
+        section = text[text.index(f"### {kind.title}\n") :]
+        (picture,) = re.findall(r"\((\.\./_static/explorers/\S+)\)", section.split("###")[1])
+        assert (GALLERY.parent / picture).resolve().is_file()
+        assert f'tab="{kind.title}"' in section.split("###")[1]
+
+
+def test_a_figure_of_a_page_without_a_kernel_says_the_pairs_of_every_step():
+    audit = mpc.audit(mpc.datasets.synthetic(queries=500), progress=False)
+    rail = alive.rail_of(audit, "one")
+    curve = audit.curve.sel(scoring_rule="baseline", pairing_mode="matched")
+    assert rail["steps"] == audit.curve["epsilon"].values.tolist()
+    for row, group in enumerate(rail["names"]):
+        assert rail["pairs"][row] == curve["n_pairs"].sel(group=group).values.tolist()
+    drawn = alive.figure(mpc.charts.overview(audit, live=True), alive.PICTURE, rail)
+    assert drawn.index(alive.PICTURE) < drawn.index('class="live"') < drawn.index('class="told"')
