@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mpc_lab.charts.theme import AnyChart
     from mpc_lab.results import Audit
 
+# Where a figure that is kept in a file has its picture.
+PICTURE = "<!-- picture -->"
 _LIMIT = 60
 # Pages that say whether they are dark, by what they say: those of nbconvert and of the docs.
 _DARK = ('[data-jp-theme-light="false"]', '[data-theme="dark"]')

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_lab import __version__
+from mpc_lab.charts import alive
 from mpc_lab.charts.overview import NARROW, WIDE, mark_of, overview
 from mpc_lab.charts.theme import drop_line
 from mpc_lab.engines.running import Progress
@@ -21,7 +22,6 @@ from mpc_lab.errors import check_flag, check_whole
 from mpc_lab.html import (
     CHART_SERVER,
     can_draw,
-    chart_library,
     escape,
     fetched_library,
     paragraphs,
@@ -30,10 +30,10 @@ from mpc_lab.report.context import Context, Section
 from mpc_lab.report.documents import model_card, schema, to_json
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.report.sections.finding import poor_checks
+from mpc_lab.report.story import story
 from mpc_lab.results.gate import Least, state
-from mpc_lab.results.questions.tell import tell
 from mpc_lab.results.wording import check_title, declared, log_in_words, looks_in_words
-from mpc_lab.text import minus, quote
+from mpc_lab.text import quote
 from mpc_lab.vocabulary import VERDICTS
 from mpc_lab.writing import target_path, write_text
 
@@ -45,19 +45,6 @@ __all__ = ["model_card", "schema", "to_json", "write"]
 
 
 PAIRS_AT_MOST = 500
-# Where each card of the story is read more of.
-_CHAPTERS = ("finding", "curves", "power", "why", "boosts")
-_DRAW = """
-const options = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
-for (const figure of document.querySelectorAll("figure.chart")) {
-  const live = figure.querySelector(".live");
-  const spec = JSON.parse(figure.querySelector("script").textContent);
-  vegaEmbed(live, spec, options).then(
-    () => figure.classList.add("drawn"),
-    (error) => { live.remove(); console.error(error); },
-  );
-}
-"""
 _NO_ROWS = (
     "This part must have the rows of the log; got an audit that holds aggregates only. Load it "
     'with mpc.load("a.nc", ranking=ranking).'
@@ -123,16 +110,17 @@ def page(
         for k, (one, body) in enumerate(zip(sections, bodies, strict=True), start=1)
     )
     head = "".join(
-        context.attempt(make, context) for make in (_chips, poor_checks, _overview, _story)
+        context.attempt(make, context) for make in (_chips, poor_checks, _overview, story)
     )
     scripts, policy = _scripts()
-    style = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
+    own = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
+    style = own + alive.style()
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
-        f"<title>{escape(heading)}</title><style>{style}</style></head><body>"
+        f"<title>{escape(heading)}</title><style>{style}</style></head><body data-address>"
         f"<header><h1>{escape(heading)}</h1>{_subtitle(context)}</header>"
         f'{head}<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
         f"{scripts}</body></html>\n"
@@ -152,30 +140,14 @@ def _chips(context: Context) -> str:
 
 def _overview(context: Context) -> str:
     """Return the picture of the whole audit, once for wide pages and once for narrow ones."""
-    wide, narrow = (
+    rail = alive.rail_of(context.audit, "overview")
+    pictures = (
         # The chips of the page say its second line already.
-        context.figure(drop_line(overview(context.audit, narrow=is_narrow, live=True), width))
+        drop_line(overview(context.audit, narrow=is_narrow, live=True), width)
         for is_narrow, width in ((False, WIDE), (True, NARROW))
     )
+    wide, narrow = (context.figure(picture, rail=rail) for picture in pictures)
     return f'<div class="only-wide">{wide}</div><div class="only-narrow">{narrow}</div>'
-
-
-def _story(context: Context) -> str:
-    """Return five questions with their answers, each with a link to its chapter."""
-    # With covariates the chapter holds more fixed than the story speaks of.
-    partial = None if len(context.covariates) else lambda: context.partial
-    story = tell(context.audit, leaves=True, partial=partial, boost=context.boost)
-    items = []
-    for card, chapter in zip(story.cards, _CHAPTERS, strict=True):
-        said = paragraphs(map(minus, card.answer))
-        items.append(
-            f'<li><h3>{escape(card.question)} <span class="mark">{escape(card.mark)} '
-            f"{escape(card.meaning)}</span></h3>{said}"
-            f'<p class="soft"><a href="#{chapter}">Read more</a></p></li>'
-        )
-    who = f"The story of group {quote(story.group)}, in five questions"
-    cards = f'<ol class="cards">{"".join(items)}</ol>'
-    return f'<section class="story" id="story"><h2>{escape(who)}</h2>{cards}</section>'
 
 
 def _body(context: Context, section: Section) -> str:
@@ -194,9 +166,9 @@ def _scripts() -> tuple[str, str]:
     here, the page fetches it from one server.
     """
     if can_draw():
-        code = chart_library(_DRAW).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+        code = alive.script()
         return f"<script>{code}</script>", _policy(code)
-    code = _DRAW.replace("const options", 'document.body.classList.add("fetches");\nconst options')
+    code = f'document.body.classList.add("fetches");\n{alive.code()}'
     fetched = "".join(f'<script src="{address}"></script>' for address in fetched_library())
     note = paragraphs([_FETCHES], "note")
     return f"{note}{fetched}<script>{code}</script>", _policy(code, CHART_SERVER)

@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_lab import charts
+from mpc_lab.charts import alive
+from mpc_lab.charts.boost import draw as draw_boost
 from mpc_lab.charts.theme import specification, svg_of
 from mpc_lab.errors import MpcError
-from mpc_lab.html import can_draw, escape, json_in_page, paragraphs
-from mpc_lab.results.base import settings
+from mpc_lab.html import can_draw, paragraphs
+from mpc_lab.results.base import need_rows, settings
 from mpc_lab.results.summary import Cell, Slice, slices
 from mpc_lab.text import listing, percent, quote
 from mpc_lab.vocabulary import DIRECTIONS
@@ -27,7 +31,13 @@ if TYPE_CHECKING:
 # So many groups are looked at one by one, whatever the number of groups: it bounds the page.
 CLOSELY = 6
 UNFLAGGED = 2
+_BOOST_STEPS = 41
 # Ids of clipping paths, which every drawing counts from 0.
+_TAG = re.compile(r"<(?:g|path|line|text)\b[^<>]*>")
+_LABELS = re.compile(r' (?:aria-label|aria-roledescription|aria-hidden|role)="[^"]*"')
+_PATH = re.compile(r' d="[^"]*"')
+# More than a hundredth of a pixel is not seen.
+_DIGITS = re.compile(r"(\.\d\d)\d+")
 _IDS = re.compile(r'(\bid="|="url\(#)(?=[A-Za-z_])')
 
 
@@ -82,6 +92,7 @@ class Context:
     show_ids: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _boosts: dict[str, FairBoost] = field(default_factory=dict)
+    _boost_charts: dict[str, AnyChart] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[Slice]:
@@ -147,28 +158,31 @@ class Context:
             self._boosts[group] = self.audit.fair_boost(group)
         return self._boosts[group]
 
+    def boost_chart(self, group: str) -> AnyChart:
+        """Return the chart of the boost of a group, which the story and a chapter show."""
+        if group not in self._boost_charts:
+            spread = need_rows(self.audit, "report").score_std
+            curve = self.audit.boost_curve(group, np.linspace(-spread, spread, _BOOST_STEPS))
+            self._boost_charts[group] = draw_boost(self.audit, curve, self.boost(group))
+        return self._boost_charts[group]
+
     def draw(self, chart: str, *given: object, **options: object) -> str:
         """Return the chart of that name as HTML; the arguments are those behind the audit."""
         return self.figure(charts.draw(chart, self.audit, *given, **options))
 
-    def figure(self, chart: AnyChart) -> str:
+    def figure(self, chart: AnyChart, caption: str = "", rail: dict[str, Any] | None = None) -> str:
         """Return a chart as HTML: drawn as SVG for print and for pages without scripts, and live.
 
-        Only live where nothing is here that draws.
+        Only live where nothing is here that draws. Below it stands a caption, and above it a
+        rail that moves ε, if one is given.
 
         The specification comes along as data. Names from data are in its data and titles alone; an
         interpreter reads it that has no way to run code.
         """
-        spec = specification(chart)
         # Ids differ by the number of the figure in the page.
-        drawn = svg_of(spec) if can_draw() else ""
-        static = _IDS.sub(rf"\1f{next(self._numbers)}-", drawn)
-        description = getattr(chart, "description", "") or ""
-        return (
-            f'<figure class="chart" role="img" aria-label="{escape(description)}">'
-            f'<div class="static">{static}</div><div class="live"></div>'
-            f'<script type="application/json">{json_in_page(spec)}</script></figure>'
-        )
+        drawn = svg_of(specification(chart)) if can_draw() else ""
+        static = _IDS.sub(rf"\1f{next(self._numbers)}-", slim(drawn))
+        return alive.figure(chart, static, rail, caption)
 
     def attempt(self, make: Callable[..., str], *given: object, **options: object) -> str:
         """Return what a function makes of its arguments, or the sentence that says why not."""
@@ -176,6 +190,21 @@ class Context:
             return make(*given, **options)
         except MpcError as error:
             return paragraphs([error], "note")
+
+
+def slim(picture: str) -> str:
+    """Return an SVG without what only a live chart needs: labels of marks, marks not seen.
+
+    The figure around it has one label, and hides those of its parts from screen readers.
+    """
+    return _TAG.sub(lambda tag: _slim_tag(tag[0]), picture)
+
+
+def _slim_tag(tag: str) -> str:
+    if tag.endswith(' opacity="0"/>'):
+        return ""
+    tag = _LABELS.sub("", tag)
+    return _PATH.sub(lambda path: _DIGITS.sub(r"\1", path[0]), tag)
 
 
 def _strength(cell: Cell) -> float:

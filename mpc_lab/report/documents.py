@@ -65,9 +65,9 @@ def model_card(
         f"## Matched pair calibration{f': {escape_markdown(about)}' if about else ''}",
         "",
         *([f"{escape_markdown(log)}", ""] if (log := log_in_words(settings(audit))) else []),
-        "Inside each query, items of a group were paired with items outside it that were scored "
-        "the same or just above. The gap is the mean difference of their outcomes: above 0, items "
-        "of the group had higher outcomes than the items ranked just above them.",
+        "Inside each query, items of a group were paired with items outside it that had nearly the "
+        "same score. The gap is the mean difference of their outcomes: above 0, items of the group "
+        f"had higher outcomes than {part.against or 'the items they were paired with'}.",
         "",
         *_bullets([*found.preflight, *found.findings, *([gate] if gate else [])]),
         "",

@@ -24,7 +24,20 @@ PACKAGE = Path(mpc.__file__).parent
 # What a report is made of. Nothing here can run, load or lead anywhere but inside the page.
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "p", "nav"),
-    *("ol", "ul", "li", "a", "main", "section", "figure", "div", "script", "table", "caption"),
+    *(
+        "ol",
+        "ul",
+        "li",
+        "a",
+        "main",
+        "section",
+        "figure",
+        "div",
+        "script",
+        "table",
+        "caption",
+        "figcaption",
+    ),
     *("thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "details", "summary", "span", "br"),
     *("bdi", "b", "i", "code", "math", "mrow", "mi", "mo", "mn", "mtext", "mspace", "msub"),
     *("msup", "msubsup", "munder", "mfrac", "msqrt", "svg", "g", "path", "rect", "text"),

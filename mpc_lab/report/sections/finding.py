@@ -6,14 +6,15 @@ import math
 
 import pandas as pd
 
+from mpc_lab.charts.overview import decimals_of
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
-from mpc_lab.text import between, entry, guard_count, minus, p_value, with_ends
-from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE, VERDICTS
+from mpc_lab.text import between, column, entry, guard_count, minus, p_value, with_ends
+from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
@@ -59,7 +60,7 @@ def poor_checks(context: Context) -> str:
 
 def _explain(context: Context) -> str:
     """Say what a gap is, of the pairs that lead."""
-    others = MODES[context.part.mode].against or "the items they are paired with"
+    others = context.part.against or "the items they are paired with"
     return (
         "The gap is the mean outcome of items of the group less the mean outcome of the items they "
         "are paired with: items of the same query, outside the group, with scores at most ε apart. "
@@ -113,25 +114,30 @@ def _table(context: Context, part: Slice, at_most: int) -> str:
     cells = context.audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
     least = cells["mde_adjusted"].values.tolist() if "mde_adjusted" in cells else []
     findable = dict(zip(context.audit.groups, least, strict=False))
-    rows = [_row(cell, findable.get(cell.group, math.nan)) for cell in part.cells[:at_most]]
+    shown = part.cells[:at_most]
+    places, thresholds = decimals_of(shown), column([cell.epsilon for cell in shown])
+    rows = [
+        _row(cell, findable.get(cell.group, math.nan), places, threshold)
+        for cell, threshold in zip(shown, thresholds, strict=True)
+    ]
     more = len(part.cells) - len(rows)
     rest = [f"And {more:,} more groups, after these in the order of findings."] if more else []
     return table(heads, rows) + paragraphs(rest, "note")
 
 
-def _row(cell: Cell, findable: float) -> list[str]:
-    gap, ends = with_ends(cell.estimate, cell.low, cell.high)
+def _row(cell: Cell, findable: float, places: int, threshold: str) -> list[str]:
+    gap, ends = with_ends(cell.estimate, cell.low, cell.high, places)
     return [
         label(cell.group),
         verdict(cell),
         gap,
         ends,
         escape(p_value(cell.p)),
-        entry(cell.epsilon, ".3g"),
+        threshold,
         entry(cell.pairs, ",d"),
         escape(guard_count(cell.queries)),
         entry(cell.effective, ",.1f"),
-        entry(findable, 3),
+        entry(findable, places),
     ]
 
 
@@ -178,17 +184,15 @@ def _pairs(context: Context, cell: Cell) -> str:
     )
     if found.empty:
         return paragraphs(["There is no pair."], "note")
-    heads = [Head(escape(str(column).replace("_", " ")), column in _NAMES) for column in found]
-    return table(heads, [_pair(found, k) for k in range(len(found))])
+    heads = [Head(escape(str(one).replace("_", " ")), one in _NAMES) for one in found]
+    columns = [_column(str(one), found[one]) for one in found]
+    return table(heads, [list(row) for row in zip(*columns, strict=True)])
 
 
-def _pair(found: pd.DataFrame, k: int) -> list[str]:
-    cells = []
-    for column in found:
-        value = found[column].iloc[k]
-        if column in _NAMES:
-            cells.append(label(value))
-        else:
-            shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
-            cells.append(escape(minus(shown)))
-    return cells
+def _column(name: str, values: pd.Series) -> list[str]:
+    """Return the entries of a column, its numbers with the same decimals."""
+    if name in _NAMES:
+        return [label(value) for value in values]
+    if pd.api.types.is_float_dtype(values):
+        return column(values.tolist(), 4)
+    return [escape(minus(str(value))) for value in values]

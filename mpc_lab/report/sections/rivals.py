@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
-from mpc_lab.charts.boost import draw
 from mpc_lab.html import label, paragraphs
 from mpc_lab.report.context import Context
-from mpc_lab.results.base import need_rows
 from mpc_lab.results.questions.boosts import FairBoost
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import guard_count, minus
 
 _DRAWN = 3
-_STEPS = 41
 
 
 def rivals(context: Context) -> str:
@@ -74,12 +70,9 @@ def boosts(context: Context) -> str:
 
 
 def _boost(context: Context, cell: Cell) -> str:
-    audit = context.audit
     found = context.boost(cell.group)
-    spread = need_rows(audit, "report").score_std
-    curve = audit.boost_curve(cell.group, np.linspace(-spread, spread, _STEPS))
     caution = paragraphs([found.caution], "note") if found.caution else ""
-    return _sentence(found) + caution + context.figure(draw(audit, curve, found))
+    return _sentence(found) + caution + context.figure(context.boost_chart(cell.group))
 
 
 def _sentence(found: FairBoost) -> str:

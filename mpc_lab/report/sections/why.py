@@ -5,9 +5,10 @@ from __future__ import annotations
 from mpc_lab.charts import partial
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
-from mpc_lab.text import entry, minus, with_interval
+from mpc_lab.text import minus, p_value, shared_decimals, with_interval
 
 _ROWS = 50
+_ENDS = ("estimate", "ci_low_adjusted", "ci_high_adjusted")
 
 
 def why(context: Context) -> str:
@@ -29,13 +30,15 @@ def _why(context: Context) -> str:
     )
     heads = [Head("Group", True), Head("Alone"), Head("Net of others"), Head("<i>p</i>, net")]
     rows = []
+    ends = [data[name].values.ravel() for name in _ENDS[1:]]
+    places = shared_decimals(zip(*(one.tolist() for one in ends), strict=True))
     for group in data["group"].values[:_ROWS]:
         one = data.sel(group=group)
         row = [label(group)]
         for kind in ("alone", "net"):
-            ends = ("estimate", "ci_low_adjusted", "ci_high_adjusted")
-            row.append(escape(with_interval(*(float(one[n].sel(kind=kind)) for n in ends))))
-        rows.append([*row, entry(float(one["p_adjusted"].sel(kind="net")), ".4f")])
+            numbers = (float(one[name].sel(kind=kind)) for name in _ENDS)
+            row.append(escape(with_interval(*numbers, places=places)))
+        rows.append([*row, escape(p_value(float(one["p_adjusted"].sel(kind="net"))))])
     more = data.sizes["group"] - len(rows)
     pieces = [paragraphs([how], "soft"), paragraphs([minus(found.sentence)])]
     pieces += [context.figure(partial(found)), table(heads, rows)]
