@@ -280,11 +280,17 @@ def with_ends(value: float, low: float, high: float, places: int | None = None) 
     if not math.isfinite(value):
         return NOTHING, NOTHING
     places = decimals(low, high) if places is None else places
-    return _beside(value, places), f"{_beside(low, places)} to {_beside(high, places)}"
+    return beside(value, places), f"{beside(low, places)} to {beside(high, places)}"
 
 
-def _beside(value: float, places: int) -> str:
-    """Return a number beside others of as many decimals: it may read as 0, which they explain."""
+def beside(value: float, places: int) -> str:
+    """Return a number beside others of as many decimals: it may read as 0, which they explain.
+
+    Examples
+    --------
+    >>> beside(0, 2), beside(0.00004, 3)
+    ('0.00', '0.000')
+    """
     if not math.isfinite(value) or places > _DECIMALS_AT_MOST or abs(value) >= _LARGE:
         return entry(value, places)
     return minus(f"{round(value, places) + 0.0:,.{places}f}")
@@ -320,7 +326,7 @@ def column(values: Iterable[float], digits: int = 3) -> list[str]:
     return [entry(one, places) if one else f"{0:.{places}f}" for one in numbers]
 
 
-def with_interval(estimate: float, low: float, high: float, places: int | None = None) -> str:
+def with_interval(estimate: float, low: float, high: float, *, places: int | None = None) -> str:
     """Return a number with its interval behind it; `places` as of :func:`with_ends`."""
     if not math.isfinite(estimate):
         return "not estimable"

@@ -10,6 +10,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 import mpc_lab as mpc
 
@@ -74,9 +75,25 @@ def test_other_rules_change_no_verdict_at_baseline(audit):
     assert among["bracket_p_adjusted"].equals(alone["bracket_p_adjusted"])
 
 
-def test_the_page_that_compares_us_with_the_paper_shows_what_a_run_gives(data_folder):
-    script = Path(__file__).parent / "benchmarks" / "paper.py"
-    found = importlib.util.spec_from_file_location("benchmark_paper", script)
+@pytest.fixture(scope="module")
+def script(data_folder):
+    """Return the script behind the page, and its audit."""
+    file = Path(__file__).parent / "benchmarks" / "paper.py"
+    found = importlib.util.spec_from_file_location("benchmark_paper", file)
     paper = importlib.util.module_from_spec(found)
     found.loader.exec_module(paper)
-    assert paper.of_page() == paper.tables(paper.run(data_folder))
+    return paper, paper.run(data_folder)
+
+
+def test_the_page_that_compares_us_with_the_paper_shows_what_a_run_gives(script):
+    paper, audit = script
+    assert paper.of_page() == paper.tables(audit)
+
+
+def test_the_notebook_stores_what_a_run_gives(script):
+    paper, audit = script
+    stored = mpc.load(paper.NOTEBOOK)
+    for name in ("estimate", "std_error", "bracket_low", "bracket_high"):
+        xr.testing.assert_allclose(stored.headline[name], audit.headline[name], rtol=1e-9)
+    assert stored.headline["verdict"].equals(audit.headline["verdict"])
+    xr.testing.assert_allclose(stored.objective["ndcg"], audit.objective["ndcg"], rtol=1e-9)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.results.questions.boosts import describe_set
-from mpc_lab.text import entry, quote, with_interval
-from mpc_lab.vocabulary import VERDICTS
+from mpc_lab.text import entry, minus, quote, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -69,14 +68,15 @@ def draw(
     """
     measure = _measure(curve)
     frame = _frame(curve, measure)
-    colour = _colour(audit, found.group)
+    colour = theme.verdict_of(audit, found.group, "baseline").colour
     gap = _gap(frame, found, theme.gap_title(audit), colour)
     objective = _objective(frame, found, measure.upper())
     if live:
         gap = gap + _now("gap", "low", "high", colour)
-        objective = objective + _now("change", "change_low", "change_high", theme.GREY)
+        objective = objective + _now("change", "change_low", "change_high", theme.INK)
     panels = theme.stacked(gap, objective, spacing=14)
-    return theme.finish(panels, _title(found), _subtitle(audit, found, curve, measure))
+    lines = [minus(line) for line in _subtitle(audit, found, curve, measure)]
+    return theme.finish(panels, minus(_title(found)), lines)
 
 
 def _now(middle: str, low: str, high: str, colour: str) -> alt.LayerChart:
@@ -115,15 +115,6 @@ def _frame(curve: xr.Dataset, measure: str) -> pd.DataFrame:
     frame["interval"] = intervals(frame, "gap", "low", "high")
     frame["change_words"] = intervals(frame, "change", "change_low", "change_high")
     return frame
-
-
-def _colour(audit: Audit, group: str) -> str:
-    """Return the colour of the group's verdict on the scores as logged."""
-    rules = audit.headline["scoring_rule"].values.tolist()
-    if "baseline" not in rules:
-        return theme.GREY
-    verdict = audit.headline["verdict"].sel(group=group, scoring_rule="baseline")
-    return VERDICTS[str(verdict.values[0])].colour
 
 
 def _title(found: FairBoost) -> str:
@@ -176,9 +167,7 @@ def _tooltip(measure: str) -> list[alt.Tooltip]:
         alt.Tooltip("alpha:Q", title="boost α", format=".4f"),
         alt.Tooltip("interval:N", title="gap and interval"),
         alt.Tooltip("change_words:N", title=f"change of {measure}"),
-        alt.Tooltip("objective:Q", title=measure, format=".4f"),
         alt.Tooltip("moved:Q", title="positions changed", format=".1%"),
-        alt.Tooltip("pairs:Q", format=","),
     ]
 
 
@@ -206,11 +195,11 @@ def _objective(frame: pd.DataFrame, found: FairBoost, measure: str) -> alt.Layer
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip(measure))
     title = f"change of {measure}"
     layers: list[alt.Chart] = [
-        base.mark_area(color=theme.GREY, opacity=0.25).encode(
+        base.mark_area(color=theme.INK, opacity=0.2).encode(
             y=alt.Y("change_low:Q", title=title), y2=alt.Y2("change_high:Q")
         ),
         theme.zero_line(),
-        base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("change:Q", title=title)),
+        base.mark_line(color=theme.INK, strokeWidth=2).encode(y=alt.Y("change:Q", title=title)),
     ]
     if not math.isnan(found.alpha):
         layers.append(theme.reference_line(found.alpha, "x", dashed=True))

@@ -12,7 +12,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, curve_frame, find_cell, level_of, threshold_range
 from mpc_lab.errors import MpcError
 from mpc_lab.text import quote, with_interval
-from mpc_lab.vocabulary import MATCHED, MODES
+from mpc_lab.vocabulary import MATCHED, MODES, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -48,13 +48,14 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
         )
     cell = find_cell(audit, group, scoring_rule, "matched")
     frames = [
-        curve_frame(audit, group, scoring_rule, mode).assign(pairs_are=words)
-        for mode, words in _MODES.items()
+        curve_frame(audit, group, scoring_rule, mode).assign(pairs_are=words, first=first)
+        for first, (mode, words) in zip((True, False), _MODES.items(), strict=True)
     ]
     frame = pd.concat(frames, ignore_index=True)
     limit = None if audit.ranking is None else _limit(audit, group, scoring_rule)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon), room=0.6)
-    chart = _layers(frame, limit, span, theme.gap_title(audit)).properties(
+    colour = VERDICTS[cell.verdict].colour
+    chart = _layers(frame, limit, span, theme.gap_title(audit), colour).properties(
         width=theme.WIDTH, height=theme.HEIGHT + 40
     )
     words = _title(group, cell.verdict, limit)
@@ -75,6 +76,7 @@ def _limit(audit: Audit, group: str, rule: str) -> pd.DataFrame:
         at = found.sel(pairing_mode=mode)
         gap, low, high = (float(at[name]) for name in ("estimate", "ci_low", "ci_high"))
         row: dict[str, Any] = {"pairs_are": words, "epsilon": 0.0, "gap": gap}
+        row["first"] = mode == MATCHED.name
         row |= {"low": low, "high": high, "interval": with_interval(gap, low, high)}
         row |= {"bandwidth": float(at["bandwidth"]), "method": str(at["method"].item())}
         rows.append(row)
@@ -95,19 +97,31 @@ def _title(group: str, verdict: str, limit: pd.DataFrame | None) -> str:
 
 
 def _layers(
-    frame: pd.DataFrame, limit: pd.DataFrame | None, span: dict[str, Any], gap: str
+    frame: pd.DataFrame,
+    limit: pd.DataFrame | None,
+    span: dict[str, Any],
+    gap: str,
+    colour: str,
 ) -> alt.LayerChart:
     names = list(_MODES.values())
-    scale = alt.Scale(domain=names, range=list(theme.SERIES[2:4]))
+    # One group has one colour: which pairs are meant is said by the dash and by the mark.
     legend = alt.Legend(
-        orient="bottom", title=None, direction="horizontal", labelLimit=300, symbolOpacity=1
+        orient="bottom",
+        title=None,
+        direction="horizontal",
+        labelLimit=300,
+        symbolType="stroke",
+        symbolStrokeWidth=2,
+        symbolSize=700,
+        symbolStrokeColor=colour,
     )
-    colour = alt.Color("pairs_are:N", scale=scale, legend=legend)
-    shapes = alt.Scale(domain=names, range=["circle", "square"])
-    shape = alt.Shape("pairs_are:N", scale=shapes, legend=legend)
+    dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3]])
+    dash = alt.StrokeDash("pairs_are:N", scale=dashes, legend=legend)
+    # Not a scale, which would take the place of the stroke in the legend.
+    shape = alt.condition("datum.first", alt.value("circle"), alt.value("square"))
     base = alt.Chart(frame).encode(
         x=alt.X("epsilon:Q", title=theme.EPSILON_TITLE, **span),
-        color=colour,
+        detail="pairs_are:N",
         tooltip=[
             alt.Tooltip("pairs_are:N", title="pairs"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
@@ -116,10 +130,16 @@ def _layers(
         ],
     )
     layers = [
-        base.mark_area(opacity=0.22).encode(y=alt.Y("low:Q", title=gap), y2=alt.Y2("high:Q")),
+        base.mark_area(opacity=0.18, color=colour).encode(
+            y=alt.Y("low:Q", title=gap), y2=alt.Y2("high:Q")
+        ),
         theme.zero_line(),
-        base.mark_line(strokeWidth=2).encode(y=alt.Y("gap:Q", title=gap)),
-        base.mark_point(filled=True, size=28, opacity=1).encode(y=alt.Y("gap:Q"), shape=shape),
+        base.mark_line(strokeWidth=2, color=colour).encode(
+            y=alt.Y("gap:Q", title=gap), strokeDash=dash
+        ),
+        base.mark_point(filled=True, size=32, opacity=1, color=colour).encode(
+            y=alt.Y("gap:Q"), shape=shape
+        ),
     ]
     for k, words in enumerate(names if limit is not None else ()):
         layers += _limit_marks(limit, words, 7 * (2 * k - 1), colour, shape)
@@ -127,13 +147,12 @@ def _layers(
 
 
 def _limit_marks(
-    limit: pd.DataFrame | None, words: str, offset: int, colour: alt.Color, shape: alt.Shape
+    limit: pd.DataFrame | None, words: str, offset: int, colour: str, shape: Any
 ) -> list[alt.Chart]:
     """Draw one limit beside the axis, so that the two do not cover each other."""
     assert limit is not None
     base = alt.Chart(limit[limit["pairs_are"] == words]).encode(
         x=alt.X("epsilon:Q"),
-        color=colour,
         tooltip=[
             alt.Tooltip("pairs_are:N", title="limit at ε = 0 of"),
             alt.Tooltip("interval:N", title="gap and interval"),
@@ -142,10 +161,10 @@ def _limit_marks(
         ],
     )
     return [
-        base.mark_rule(strokeWidth=2.5, xOffset=offset).encode(
+        base.mark_rule(strokeWidth=2.5, color=colour, xOffset=offset).encode(
             y=alt.Y("low:Q"), y2=alt.Y2("high:Q")
         ),
-        base.mark_point(filled=True, size=120, opacity=1, xOffset=offset).encode(
+        base.mark_point(filled=True, size=120, opacity=1, color=colour, xOffset=offset).encode(
             y=alt.Y("gap:Q"), shape=shape
         ),
     ]

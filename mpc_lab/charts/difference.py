@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import altair as alt
@@ -152,10 +152,11 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
         name=middle_cut(frame["group"], _LABEL),
         place=range(len(frame)),
         interval=intervals(frame, "difference", "low", "high"),
-        p_text=[p_value(float(value)) for value in frame["p"]],
-        old_text=[entry(float(value), 3) for value in frame["old"]],
-        new_text=[entry(float(value), 3) for value in frame["new"]],
-        why=[str(reason) or "–" for reason in frame["reason"]],
+        said=[_said(row) for row in frame.to_dict("records")],
+        gaps=[
+            f"{entry(float(old), 3)} → {entry(float(new), 3)}"
+            for old, new in zip(frame["old"], frame["new"], strict=True)
+        ],
         from_=frame["low"].clip(start, end),
         to=frame["high"].clip(start, end),
         dot=frame["difference"].where(known & frame["difference"].between(start, end)),
@@ -180,17 +181,21 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
     return made
 
 
+def _said(row: Mapping[Hashable, Any]) -> str:
+    """Return a verdict with its reason or its p-value, in one line."""
+    p = float(row["p"])
+    behind = str(row["reason"]) or (f"adjusted p {p_value(p)}" if np.isfinite(p) else "")
+    return f"{row['verdict']} ({behind})" if behind else str(row["verdict"])
+
+
 def _base(shown: pd.DataFrame, *, labelled: bool) -> alt.Chart:
     axis = alt.Axis(grid=False) if labelled else alt.Axis(labels=False, ticks=False, grid=False)
     y = alt.Y("name:N", title=None, sort=alt.EncodingSortField("place", op="min"), axis=axis)
     tooltip = [
         alt.Tooltip("name:N", title="group"),
-        alt.Tooltip("verdict:N"),
-        alt.Tooltip("why:N", title="reason"),
+        alt.Tooltip("said:N", title="verdict"),
         alt.Tooltip("interval:N", title="difference"),
-        alt.Tooltip("p_text:N", title="adjusted p"),
-        alt.Tooltip("old_text:N", title="old gap"),
-        alt.Tooltip("new_text:N", title="new gap"),
+        alt.Tooltip("gaps:N", title="gap, old and new"),
     ]
     return alt.Chart(shown).encode(y=y, tooltip=tooltip)
 

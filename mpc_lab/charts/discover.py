@@ -119,8 +119,6 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
             alt.Tooltip("interval:N", title="gap, adjusted interval"),
             alt.Tooltip("p_adjusted:Q", title="p, adjusted", format=".3g"),
             alt.Tooltip("n_pairs:Q", title="pairs", format=","),
-            alt.Tooltip("n_effective:Q", title="effective clusters", format=",.0f"),
-            alt.Tooltip("kind:N"),
         ],
     )
     whiskers = base.mark_rule(strokeWidth=2).encode(

@@ -13,6 +13,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import CHARTS, chart, find_cell, of_rule
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import percent, quote
+from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -96,11 +97,12 @@ def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
 
 
 def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) -> alt.LayerChart:
+    colour = VERDICTS[cell.verdict].colour
     x_title = "distance in score of a pair (units of the score)"
     y_title = "density (1 / unit of score)"
     bars = (
         alt.Chart(frame)
-        .mark_rect(color=theme.SERIES[2], opacity=0.55)
+        .mark_rect(color=theme.GREY, opacity=0.55)
         .encode(
             x=alt.X("from:Q", title=x_title, scale=alt.Scale(nice=False, domainMin=0)),
             x2=alt.X2("to:Q"),
@@ -119,7 +121,7 @@ def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) ->
     if math.isfinite(at_zero):
         dot = alt.Chart(pd.DataFrame({"from": [0.0], "density": [at_zero]}))
         layers.append(
-            dot.mark_point(filled=True, size=90, color=theme.UNDERVALUED, opacity=1).encode(
+            dot.mark_point(filled=True, size=90, color=colour, opacity=1).encode(
                 x=alt.X("from:Q", title=x_title),
                 y=alt.Y("density:Q", title=y_title),
                 tooltip=[alt.Tooltip("density:Q", title="density at 0", format=".3g")],

@@ -11,6 +11,7 @@ from mpc_lab.charts.theme import chart, intervals
 from mpc_lab.errors import MpcError
 from mpc_lab.results.questions.drivers import driver_names
 from mpc_lab.text import percent, plural, quote
+from mpc_lab.vocabulary import VERDICTS
 
 _ROW = 24
 
@@ -95,18 +96,20 @@ def _layers(frame: pd.DataFrame, estimate: float, outcome: str) -> alt.LayerChar
             alt.Tooltip("name:N"),
             alt.Tooltip("interval:N", title="gap without it"),
             alt.Tooltip("verdict:N", title="verdict without it"),
-            alt.Tooltip("share:N"),
             alt.Tooltip("mean:Q", title="mean difference of its pairs", format=".3g"),
         ],
     )
     title = f"gap in {outcome} without it"
-    x = alt.X("without:Q", title=title, scale=alt.Scale(zero=True))
-    colour = theme.verdict_colour(legend=alt.Legend(title=None, orient="bottom"))
+    axis = alt.Axis(tickCount=5, labelOverlap=True)
+    x = alt.X("without:Q", title=title, scale=alt.Scale(zero=True), axis=axis)
+    there = set(frame["verdict"])
+    values = [name for name in VERDICTS if name in there]
+    colour = theme.verdict_colour(legend=alt.Legend(title=None, orient="bottom", values=values))
     marks = [
         theme.zero_line("x"),
         theme.reference_line(estimate, "x", dashed=True),
         base.mark_rule(strokeWidth=2.5, opacity=0.6).encode(
-            x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), color=colour
+            x=alt.X("low:Q", title=title, axis=axis), x2=alt.X2("high:Q"), color=colour
         ),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             x=x, color=colour, shape=theme.verdict_shape(legend=None)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 # Joining panels ends the name of each view with its panel's number.
 _POINTS = "points_0"
-_MARK = theme.SERIES[3]
 # Areas are drawn out to so many times what the thresholds mostly need.
 _ROOM = 4.0
 
@@ -59,6 +59,8 @@ def epsilon_curve(
     frame = curve_frame(audit, group, scoring_rule, pairing_mode)
     span = theme.threshold_axis(*threshold_range(frame, cell.epsilon))
     colour = VERDICTS[cell.verdict].colour
+    # A handful of pairs without an interval can give any gap.
+    frame["gap"] = frame["gap"].where(np.isfinite(frame["low"]))
     frame, edge = _cut(frame, cell)
     gap = _gap(frame, cell, span, colour, theme.gap_title(audit))
     pairs = _pairs(frame, cell, span)
@@ -122,20 +124,17 @@ def _gap(
         alt.Tooltip("interval:N", title="gap and interval"),
         alt.Tooltip("band:N", title="band over all ε"),
         alt.Tooltip("pairs:Q", format=","),
-        alt.Tooltip("queries:N"),
     ]
     hidden = alt.X("epsilon:Q", title=None, **{**span, "axis": _bare(span["axis"])})
     base = alt.Chart(frame).encode(x=hidden, tooltip=tooltip)
-    band = base.mark_area(color=theme.GREY, opacity=0.2).encode(
+    band = base.mark_area(color=colour, opacity=0.14).encode(
         y=alt.Y("band_low:Q", title=y_title), y2=alt.Y2("band_high:Q")
     )
-    interval = base.mark_area(color=theme.GREY, opacity=0.3).encode(
+    interval = base.mark_area(color=colour, opacity=0.24).encode(
         y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q")
     )
-    line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("gap:Q", title=y_title))
-    dots = base.mark_point(color=theme.GREY, filled=True, size=30, opacity=1).encode(
-        y=alt.Y("gap:Q")
-    )
+    line = base.mark_line(color=colour, strokeWidth=2).encode(y=alt.Y("gap:Q", title=y_title))
+    dots = base.mark_point(color=colour, filled=True, size=30, opacity=1).encode(y=alt.Y("gap:Q"))
     layers = [band, interval, theme.zero_line(), line, dots, *_headline(cell, colour)]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT)
 
@@ -143,10 +142,10 @@ def _gap(
 def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
     """Return a panel with a line at the threshold ``at``, and a ring around its point."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_calculate(epsilon="at")
-    line = one.mark_rule(color=_MARK, strokeWidth=1.5).encode(x=alt.X("epsilon:Q"))
+    line = one.mark_rule(color=theme.ACCENT, strokeWidth=1.5).encode(x=alt.X("epsilon:Q"))
     there = f"datum.epsilon == at && isValid(datum.{field}) && datum.{field} != 0"
     ring = alt.Chart(frame).transform_filter(there)
-    ring = ring.mark_point(color=_MARK, size=130, strokeWidth=2, filled=False)
+    ring = ring.mark_point(color=theme.ACCENT, size=130, strokeWidth=2, filled=False)
     ring = ring.encode(x=alt.X("epsilon:Q"), y=alt.Y(f"{field}:Q"))
     made: alt.LayerChart = panel.copy(deep=False)
     # The line is drawn below the curve, the ring above it.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
+from mpc_lab.charts.overview import by_gap, gap_range
 from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.errors import check_count, check_flag
 from mpc_lab.results.base import check_label, settings
@@ -16,25 +18,25 @@ from mpc_lab.results.summary import (
     Cell,
     Slice,
     finding_title,
-    interval_range,
     interval_word,
     slices,
     why_not,
 )
 from mpc_lab.text import (
-    NOTHING,
     between,
     guard_count,
     labels,
     p_value,
+    plain,
     with_interval,
 )
-from mpc_lab.vocabulary import NOT_ESTIMABLE
+from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
+_TICK_WIDE = 62
 
 
 @chart
@@ -48,8 +50,9 @@ def forest(
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw the gap of every group with its verdict and the adjusted bracket that this rests on.
 
-    Groups are in the order of the summary: findings first, the largest at the top. With several
-    scoring rules each has its column. An interval that leaves the drawing ends in an arrow.
+    Groups are sorted by gap, as in the overview. With several scoring rules each has its column.
+    The scale holds the interval of every undervalued and overvalued group; another that leaves the
+    drawing ends in an arrow.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ def forest(
     pairing_mode : str, optional
         By default the one declared before the run, else the first that was asked for.
     limit : int
-        At most so many groups.
+        At most so many groups, those with a finding first.
     scoring_rule : str, optional
         Only this rule; by default all, each in its column.
     live : bool
@@ -76,11 +79,11 @@ def forest(
     if scoring_rule is not None:
         check_label("scoring_rule", scoring_rule, [part.rule for part in parts])
         parts = [part for part in parts if part.rule == scoring_rule]
-    frame, scale = _frame(parts, limit)
+    frame, scale = _frame(audit.groups, parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
     step = 18 if len(parts[0].cells) <= 60 else 14
     layers = _layers(
-        scale, _tolerance(audit), theme.gap_title(audit), check_flag("live", live)
+        scale, _tolerance(audit), theme.gap_title(audit), check_flag("live", live), width, frame
     ).properties(width=width, height=alt.Step(step))
     subtitle = _subtitle(audit, parts, limit)
     if len(parts) == 1:
@@ -104,7 +107,7 @@ def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
     margin = options.get("tolerance")
     lines += [f"Shaded: tolerance of ±{margin:g}"] if margin else []
     total = len(parts[0].cells)
-    lines += [f"The first {limit:,} of {total:,} groups"] if total > limit else []
+    lines += [f"The first {limit:,} of {total:,} groups, findings first"] if total > limit else []
     return lines
 
 
@@ -112,17 +115,21 @@ def _tolerance(audit: Audit) -> float:
     return float(settings(audit).get("tolerance") or 0.0)
 
 
-def _frame(parts: list[Slice], limit: int) -> tuple[pd.DataFrame, tuple[float, float]]:
-    order = [cell.group for cell in parts[0].cells[:limit]]
-    shown = dict(zip(order, labels(order), strict=True))
-    cells = [[cell for cell in part.cells if cell.group in shown] for part in parts]
-    scale = interval_range(cell for column in cells for cell in column)
+def _frame(
+    groups: Sequence[str], parts: list[Slice], limit: int
+) -> tuple[pd.DataFrame, tuple[float, float]]:
+    order = [cell.group for cell in by_gap(parts[0].cells[:limit])]
+    shown = theme.short_names(groups)
+    drawn = set(order)
+    cells = [[cell for cell in part.cells if cell.group in drawn] for part in parts]
+    scale = gap_range([cell for column in cells for cell in column])
     rules = labels(
         f"{part.rule} (exploratory)" if part.exploratory else part.rule for part in parts
     )
     rows = [
         {
-            "group": shown[cell.group],
+            "group": plain(cell.group),
+            "name": shown[cell.group],
             "place": order.index(cell.group),
             "rule": rules[k],
             "rule_place": k,
@@ -144,7 +151,7 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
     reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     return {
         "verdict": cell.verdict,
-        "reason": reason or NOTHING,
+        "said": f"{cell.verdict} ({reason})" if reason else cell.verdict,
         "gap": cell.estimate,
         "dot": cell.estimate if inside and not is_open else nan,
         "hollow": cell.estimate if inside and is_open else nan,
@@ -155,12 +162,16 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
         "missing_at": nan if known else 0.0,
         "missing": "" if known else NOT_ESTIMABLE,
         "interval": with_interval(cell.estimate, cell.low, cell.high),
-        "p": p_value(cell.p),
-        "pairs": cell.pairs,
-        "queries": guard_count(cell.queries),
-        "effective": cell.effective,
-        "epsilon": cell.epsilon,
+        "pairs": _pairs(cell),
     }
+
+
+def _pairs(cell: Cell) -> str:
+    """Return how many pairs there are and what follows from them, in one line."""
+    if not cell.pairs:
+        return "0"
+    p = f"; adjusted p {p_value(cell.p)}" if math.isfinite(cell.p) else ""
+    return f"{cell.pairs:,} of {guard_count(cell.queries)} queries, ε = {cell.epsilon:.3g}{p}"
 
 
 def _by_place(field: str) -> alt.EncodingSortField:
@@ -168,25 +179,32 @@ def _by_place(field: str) -> alt.EncodingSortField:
 
 
 def _layers(
-    scale: tuple[float, float], tolerance: float, gap: str, live: bool = False
+    scale: tuple[float, float],
+    tolerance: float,
+    gap: str,
+    live: bool,
+    width: int,
+    frame: pd.DataFrame,
 ) -> alt.LayerChart:
     start, end = scale
     margin = 0.04 * (end - start)
     domain = alt.Scale(domain=[start - margin, end + margin], nice=False)
-    ticks = theme.gap_ticks(start - margin, end + margin, 6)
+    ticks = theme.gap_ticks(start - margin, end + margin, round(width / _TICK_WIDE))
     axis = alt.X(
         "low:Q", title=gap, scale=domain, axis=alt.Axis(values=ticks, grid=True, labelOverlap=False)
     )
-    colour = theme.verdict_colour(title="verdict")
+    there = set(frame["verdict"])
+    legend = alt.Legend(title="verdict", values=[name for name in VERDICTS if name in there])
+    colour = theme.verdict_colour(legend=legend)
     # No data of their own: a layer that has some is not parted by a facet.
     base = alt.Chart().encode(
-        y=alt.Y("group:N", title=None, sort=_by_place("place"), axis=alt.Axis(grid=False)),
+        y=alt.Y("name:N", title=None, sort=_by_place("place"), axis=alt.Axis(grid=False)),
         tooltip=_tooltip(),
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=axis, x2=alt.X2("high:Q"), color=colour)
     dots, hollow = (
         base.mark_point(filled=field == "dot", size=60, strokeWidth=1.8, opacity=1).encode(
-            x=alt.X(f"{field}:Q"), color=colour, shape=theme.verdict_shape(title="verdict")
+            x=alt.X(f"{field}:Q"), color=colour, shape=theme.verdict_shape(legend=legend)
         )
         for field in ("dot", "hollow")
     )
@@ -224,13 +242,7 @@ def _rows_to_click(base: alt.Chart) -> alt.Chart:
 def _tooltip() -> list[alt.Tooltip]:
     return [
         alt.Tooltip("group:N"),
-        alt.Tooltip("rule:N", title="scoring rule"),
-        alt.Tooltip("verdict:N"),
-        alt.Tooltip("reason:N"),
+        alt.Tooltip("said:N", title="verdict"),
         alt.Tooltip("interval:N", title="gap and interval"),
-        alt.Tooltip("p:N", title="adjusted p"),
-        alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
-        alt.Tooltip("pairs:Q", format=","),
-        alt.Tooltip("queries:N"),
-        alt.Tooltip("effective:Q", title="effective clusters", format=",.1f"),
+        alt.Tooltip("pairs:N"),
     ]

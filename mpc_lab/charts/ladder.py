@@ -12,7 +12,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, of_rule
 from mpc_lab.errors import check_count
 from mpc_lab.results.base import check_label, settings
-from mpc_lab.text import between, labels
+from mpc_lab.text import between
 from mpc_lab.vocabulary import ITEM, QUERY_CR3, VARIANCES, listed_variances, of_owner
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def _frame(audit: Audit, rule: str, mode: str, limit: int, owner: str) -> pd.Dat
     families = [one for one in errors["variance"].values.tolist() if one in listed_variances()]
     own = cells["std_error"].values
     order = np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable")[:limit]
-    shown = labels(audit.groups[k] for k in order)
+    names = theme.short_names(audit.groups)
+    shown = [names[audit.groups[k]] for k in order]
     values = errors.sel(variance=families).values
     rows = [
         {
@@ -116,12 +117,13 @@ def _layers(frame: pd.DataFrame, owner: str, title: str) -> alt.LayerChart:
     colours = alt.Scale(domain=names, range=[look[0] for look in known.values()])
     shapes = alt.Scale(domain=names, range=[look[1] for look in known.values()])
     legend = alt.Legend(orient="bottom", direction="horizontal", columns=2)
+    axis = alt.Axis(tickCount=5, labelOverlap=True)
     spans = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
-        x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True)),
+        x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True), axis=axis),
         x2=alt.X2("max(std_error):Q"),
     )
     dots = base.mark_point(filled=True, size=60, opacity=0.9).encode(
-        x=alt.X("std_error:Q", title=title),
+        x=alt.X("std_error:Q", title=title, axis=axis),
         color=alt.Color("family:N", title="clustered", scale=colours, legend=legend),
         shape=alt.Shape("family:N", title="clustered", scale=shapes, legend=legend),
         tooltip=[
@@ -129,7 +131,6 @@ def _layers(frame: pd.DataFrame, owner: str, title: str) -> alt.LayerChart:
             alt.Tooltip("family:N", title="clustered"),
             alt.Tooltip("std_error:Q", title="standard error", format=".3g"),
             alt.Tooltip("used:Q", title="the one used", format=".3g"),
-            alt.Tooltip("pairs:Q", format=","),
         ],
     )
     used = base.mark_tick(thickness=2.5, size=15, color=theme.GREY).encode(x=alt.X("used:Q"))

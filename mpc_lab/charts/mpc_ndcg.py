@@ -60,7 +60,8 @@ def mpc_ndcg(
 
 def _frame(audit: Audit, names: tuple[str, ...], mode: str, measure: str) -> pd.DataFrame:
     rules = sorted(audit.headline["scoring_rule"].values.tolist(), key=lambda r: r != "baseline")
-    shown, rule_names = labels(names), labels(rules)
+    known, rule_names = theme.short_names(audit.groups), labels(rules)
+    shown = [known[name] for name in names]
     rows: list[dict[str, Any]] = []
     for g, group in enumerate(names):
         for r, rule in enumerate(rules):
@@ -112,8 +113,9 @@ def _title(frame: pd.DataFrame, names: tuple[str, ...], measure: str) -> str:
 def _layers(frame: pd.DataFrame, measure: str, intervals: bool, y_title: str) -> alt.LayerChart:
     x_title = f"change of {measure} against the logged scores"
     scale = alt.Scale(zero=False)
+    axis = alt.Axis(tickCount=5, labelOverlap=True)
     base = alt.Chart(frame).encode(
-        x=alt.X("change:Q", title=x_title, scale=scale), y=alt.Y("gap:Q", title=y_title)
+        x=alt.X("change:Q", title=x_title, scale=scale, axis=axis), y=alt.Y("gap:Q", title=y_title)
     )
     rules = frame.sort_values("rule_place")["rule"].drop_duplicates().tolist()
     colour = alt.Color("rule:N", title="scoring rule", scale=_scale(rules, theme.SERIES))
@@ -133,10 +135,8 @@ def _layers(frame: pd.DataFrame, measure: str, intervals: bool, y_title: str) ->
     tooltip = [
         alt.Tooltip("group:N"),
         alt.Tooltip("rule:N", title="scoring rule"),
-        alt.Tooltip("verdict:N"),
         alt.Tooltip("interval:N", title="gap and interval"),
         alt.Tooltip("change_words:N", title=f"change of {measure}"),
-        alt.Tooltip("objective:Q", title=measure, format=".4f"),
     ]
     layers.append(
         base.mark_point(filled=True, size=75, opacity=1).encode(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from mpc_lab.charts import theme
@@ -24,27 +25,29 @@ from mpc_lab.results.summary import (
 )
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import (
-    NOTHING,
+    beside,
     between,
-    decimals,
-    entry,
     middle_cut,
     plain,
+    shared_decimals,
     with_interval,
 )
-from mpc_lab.vocabulary import DIRECTIONS, MODES, NOT_ESTIMABLE, VERDICTS
+from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _ROW, _LEAST_HEIGHT = 24, 140
 _FOREST_WIDE, _PANEL_WIDE, _PANEL_HIGH = 380, 128, 54
-_NARROW_FOREST, _NARROW_PANEL = 220, 150
+_NARROW_PANEL = 150
+# So few groups have wider panels and longer names.
+_FEW, _FEW_PANEL, _FEW_NARROW_PANEL = 4, 250, 245
 # What the words above it are broken to.
 WIDE, NARROW = 1100, 620
 _NUMBERS_WIDE, _INTERVAL_WIDE = 56, 132
-_NAME_AT_MOST, _PANEL_NAME_AT_MOST = 24, 17
-_SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
+# The narrow forest takes what names and numbers leave, between these.
+_NARROW_LEAST, _NARROW_MOST, _NAME_CHARACTER = 180, 400, 7.0
+_FEW_NAME_AT_MOST, _PANEL_CHARACTER, _TICK_WIDE = 40, 7.4, 55
 # While a threshold is looked at, the verdict's own marks are paler: looking is not testing.
 _PALE = 0.3
 # The rows of the threshold that is looked at: what the page sets, else what was pointed at.
@@ -108,23 +111,27 @@ def overview(
         check_label("verdict", verdict, list(VERDICTS))
     wanted = [cell for cell in part.cells if not verdicts or cell.verdict in verdicts]
     cells = by_gap(wanted[:limit])
-    curves = _curves(audit, part, cells)
-    scale = _range(cells)
-    rows = _rows(cells, scale)
+    names = _names(audit, cells)
+    curves = _curves(audit, part, cells, names, narrow)
+    scale = gap_range(cells)
+    rows = _rows(cells, names, scale)
     span = threshold_range(curves, _largest_epsilon(cells))
-    forest = _forest(rows, curves if live else None, scale, narrow, outcome_word(settings(audit)))
-    panels = _panels(curves, scale, span, narrow, live)
-    subtitle = [chips(part), *_subtitle(audit, part, cells, narrow)]
+    # A curve of one threshold would say again what the forest says.
+    has_curves = len(set(curves.loc[curves["gap"].notna(), "epsilon"])) > 1
+    looked = curves if live and has_curves else None
+    forest = _forest(rows, looked, scale, narrow, outcome_word(settings(audit)), live)
+    panels = [_panels(curves, scale, span, narrow, live)] if has_curves else []
+    subtitle = [chips(part), *_subtitle(audit, part, cells, narrow, has_curves)]
     if narrow:
-        stack = alt.VConcatChart(vconcat=[forest, panels], spacing=28)
-        _add_params(stack, live)
+        stack = alt.VConcatChart(vconcat=[forest, *panels], spacing=28)
+        _add_params(stack, live, has_curves)
         return theme.finish(stack, finding_title(part), subtitle, NARROW)
-    beside = alt.HConcatChart(hconcat=[forest, panels], spacing=36)
-    _add_params(beside, live)
-    return theme.finish(beside, finding_title(part), subtitle, WIDE)
+    beside = alt.HConcatChart(hconcat=[forest, *panels], spacing=36)
+    _add_params(beside, live, has_curves)
+    return theme.finish(beside, finding_title(part), subtitle, WIDE if panels else NARROW)
 
 
-def _add_params(whole: Any, live: bool) -> None:
+def _add_params(whole: Any, live: bool, has_curves: bool) -> None:
     """Add what a page sets and selects, beside ``pick``: ``at``, ``pointed`` and ``chosen``."""
     if not live:
         return
@@ -139,7 +146,7 @@ def _add_params(whole: Any, live: bool) -> None:
     make: Any = alt.TopLevelParameter  # which has no types
     whole.params = [
         *([] if whole.params is alt.Undefined else whole.params),
-        make(name="pointed", select=config, views=["curves"]),
+        *([make(name="pointed", select=config, views=["curves"])] if has_curves else []),
         alt.VariableParameter(name="at", value=-1),
         alt.VariableParameter(name="chosen", value=-1),
     ]
@@ -181,29 +188,31 @@ def _largest_epsilon(cells: list[Cell]) -> float:
     return max([cell.epsilon for cell in cells if math.isfinite(cell.epsilon)], default=math.nan)
 
 
-def _subtitle(audit: Audit, part: Slice, cells: list[Cell], narrow: bool) -> list[str]:
+def _subtitle(
+    audit: Audit, part: Slice, cells: list[Cell], narrow: bool, has_curves: bool
+) -> list[str]:
     options = settings(audit)
     adjusted = "" if options.get("adjust", "none") == "none" else "adjusted "
     word = interval_word(part.mode, options)
     used = [cell.epsilon for cell in part.cells if cell.pairs and math.isfinite(cell.epsilon)]
     at = f" at ε = {between(used, '.3g')}" if used else ""
     rule = "" if part.rule == "baseline" else f", scores of rule '{plain(part.rule)}'"
-    against = MODES[part.mode].against
-    beside = f" beside {against}" if against else ""
-    sides = ("Above", "Below") if narrow else ("Left", "Right")
+    beside = f" beside {part.against}" if part.against else ""
+    sides = ("Above: gap", "Below") if narrow else ("Left: gap", "Right")
     lines = [
-        f"{sides[0]}: gap in {outcome_word(options)}{beside}, with {adjusted}{level_of(audit)} "
-        f"{word}{at}{rule}",
+        f"{sides[0] if has_curves else 'Gap'} in {outcome_word(options)}{beside}, with "
+        f"{adjusted}{level_of(audit)} {word}{at}{rule}",
         f"{sides[1]}: the same gap at every ε with pointwise {level_of(audit)} interval; "
         "dashed: the ε of the verdict",
     ]
+    lines = lines if has_curves else lines[:1]
     lines += theme.explain_hollow(cells)
     left = len(part.cells) - len(cells)
     lines += [f"{len(cells):,} of {len(part.cells):,} groups, findings first"] if left else []
     return lines
 
 
-def _range(cells: list[Cell]) -> tuple[float, float]:
+def gap_range(cells: Sequence[Cell]) -> tuple[float, float]:
     """Return the ends of a scale that holds 0 and every interval with a finding."""
     low, high = interval_range(cells)
     found = [cell for cell in cells if cell.verdict in DIRECTIONS]
@@ -213,10 +222,9 @@ def _range(cells: list[Cell]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _rows(cells: list[Cell], scale: tuple[float, float]) -> pd.DataFrame:
+def _rows(cells: list[Cell], names: list[str], scale: tuple[float, float]) -> pd.DataFrame:
     start, end = scale
-    names = middle_cut([cell.group for cell in cells], _NAME_AT_MOST)
-    places = _shared_decimals(cells)
+    places = decimals_of(cells)
     rows = []
     for place, (cell, name) in enumerate(zip(cells, names, strict=True)):
         known = math.isfinite(cell.estimate)
@@ -229,7 +237,7 @@ def _rows(cells: list[Cell], scale: tuple[float, float]) -> pd.DataFrame:
                 "name": name,
                 "place": place,
                 "verdict": cell.verdict,
-                "reason": reason or NOTHING,
+                "said": f"{cell.verdict} ({reason})" if reason else cell.verdict,
                 "gap": cell.estimate,
                 "dot": cell.estimate if inside and not is_open else math.nan,
                 "hollow": cell.estimate if inside and is_open else math.nan,
@@ -240,38 +248,47 @@ def _rows(cells: list[Cell], scale: tuple[float, float]) -> pd.DataFrame:
                 "number": _signed(cell.estimate, places) if known else "",
                 "ends": _ends(cell, places) if math.isfinite(cell.low) else cell.verdict,
                 "interval": with_interval(cell.estimate, cell.low, cell.high),
-                "epsilon": cell.epsilon,
-                "pairs": cell.pairs,
+                "pairs": f"{cell.pairs:,} at ε = {cell.epsilon:.3g}" if cell.pairs else "0",
             }
         )
     return pd.DataFrame(rows)
 
 
-def _shared_decimals(cells: list[Cell]) -> int:
-    """Return one number of decimals for a column: what its narrowest finding deserves."""
+def _names(audit: Audit, cells: Sequence[Cell]) -> list[str]:
+    """Return the names of rows: long where there are few."""
+    at_most = _FEW_NAME_AT_MOST if len(cells) <= _FEW else theme.NAME_AT_MOST
+    known = theme.short_names(audit.groups, at_most)
+    return [known[cell.group] for cell in cells]
+
+
+def decimals_of(cells: Sequence[Cell]) -> int:
+    """Return one number of decimals for a column of gaps: what its middle finding deserves."""
     known = [cell for cell in cells if math.isfinite(cell.low) and math.isfinite(cell.high)]
     found = [cell for cell in known if cell.verdict in DIRECTIONS] or known
-    digits = sorted(decimals(cell.low, cell.high) for cell in found)
-    return digits[len(digits) // 2] if digits else 3
+    return shared_decimals((cell.low, cell.high) for cell in found)
 
 
 def _signed(value: float, places: int) -> str:
-    shown = entry(value, places)
-    return f"+{shown}" if value > 0 else shown
+    shown = beside(value, places)
+    return f"+{shown}" if float(f"{value:.{places}f}") > 0 else shown
 
 
 def _ends(cell: Cell, places: int) -> str:
     return f"{_signed(cell.low, places)} to {_signed(cell.high, places)}"
 
 
-def _curves(audit: Audit, part: Slice, cells: list[Cell]) -> pd.DataFrame:
+def _curves(
+    audit: Audit, part: Slice, cells: list[Cell], names: list[str], narrow: bool
+) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
-    names = middle_cut([cell.group for cell in cells], _NAME_AT_MOST)
-    shorter = middle_cut([cell.group for cell in cells], _PANEL_NAME_AT_MOST)
+    panel = _panel_wide(len(cells), narrow)
+    shorter = middle_cut([cell.group for cell in cells], int(panel / _PANEL_CHARACTER))
     frames = []
     for place, (cell, short) in enumerate(zip(cells, shorter, strict=True)):
         frame = theme.curve_frame(audit, cell.group, part.rule, part.mode)
         frame = frame[["epsilon", "gap", "low", "high", "pairs", "interval"]]
+        # A handful of pairs without an interval can give any gap.
+        frame["gap"] = frame["gap"].where(np.isfinite(frame["low"]))
         frame = frame.assign(own=math.nan, zero=math.nan, name=names[place], verdict=cell.verdict)
         # One row of each panel has its threshold and its line at 0.
         frame.loc[frame.index[:1], ["own", "zero"]] = [cell.epsilon, 0.0]
@@ -285,13 +302,14 @@ def _forest(
     scale: tuple[float, float],
     narrow: bool,
     outcome: str,
+    live: bool,
 ) -> alt.LayerChart:
-    width = _NARROW_FOREST if narrow else _FOREST_WIDE
-    ticks = theme.gap_ticks(*scale, 5 if narrow else 7)
+    width = _narrow_forest(rows["name"].tolist()) if narrow else _FOREST_WIDE
+    ticks = theme.gap_ticks(*scale, round(width / _TICK_WIDE))
     x = alt.Scale(domain=list(scale), nice=False)
-    axis = alt.Axis(values=ticks, labelExpr=_SIGNED, grid=True, labelOverlap=False)
+    axis = alt.Axis(values=ticks, labelExpr=_signed_ticks(ticks), grid=True, labelOverlap=False)
     name = plain(outcome)
-    title = f"gap in {name if len(name) <= _NAME_AT_MOST else middle_cut([name], _NAME_AT_MOST)[0]}"
+    title = f"gap in {middle_cut([name], theme.NAME_AT_MOST)[0]}"
     y = theme.name_rows("name", ticks=False, domain=False, labelPadding=10)
     colour = theme.verdict_colour(legend=None)
     shape = theme.verdict_shape(legend=None)
@@ -323,11 +341,24 @@ def _forest(
     )
     zero = theme.zero_line("x")
     looked = [] if curves is None else _looking(curves, y)
-    clicked = [] if curves is None else [_rows_to_click(base)]
+    clicked = [_rows_to_click(base)] if live else []
     hollows = [hollow] if rows["hollow"].notna().any() else []
     layers = [*clicked, zero, bar, *arrows, dot, *hollows, *looked, number, ends]
     height = max(_ROW * len(rows), _LEAST_HEIGHT)
     return theme.layered(*layers).properties(width=width, height=height)
+
+
+def _signed_ticks(ticks: Sequence[float]) -> str:
+    """Return how an axis writes its ticks: with a sign, and with the same decimals."""
+    places = max((len(f"{tick:.6f}".rstrip("0").split(".")[1]) for tick in ticks), default=0)
+    return f"datum.value == 0 ? '0' : format(datum.value, '+.{places}f')"
+
+
+def _narrow_forest(names: list[str]) -> int:
+    """Return how wide the intervals are drawn on a narrow page: what names and numbers leave."""
+    longest = _NAME_CHARACTER * max(map(len, names), default=0)
+    left = NARROW - longest - _NUMBERS_WIDE - _INTERVAL_WIDE
+    return round(min(max(left, _NARROW_LEAST), _NARROW_MOST))
 
 
 def _rows_to_click(base: alt.Chart) -> alt.Chart:
@@ -372,7 +403,9 @@ def _panels(
     ticks = theme.threshold_ends(*span)
     x_axis = alt.Axis(values=ticks, format="~g", grid=False, labelFlush=True)
     y_ticks = theme.gap_ticks(*scale, 3)
-    y_axis = alt.Axis(values=y_ticks, labelExpr=_SIGNED, grid=True, labelOverlap=False)
+    y_axis = alt.Axis(
+        values=y_ticks, labelExpr=_signed_ticks(y_ticks), grid=True, labelOverlap=False
+    )
     x = alt.X("epsilon:Q", scale=threshold["scale"], axis=x_axis, title="ε")
     domain = alt.Scale(domain=list(scale), nice=False)
     # No data of their own: a layer that has some is not parted by a facet.
@@ -387,10 +420,9 @@ def _panels(
     points = base.mark_point(filled=True, size=30, opacity=0, clip=True).encode(
         y=gap_y,
         tooltip=[
+            alt.Tooltip("name:N", title="group"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
-            alt.Tooltip("gap:Q", format="+.3f"),
-            alt.Tooltip("low:Q", title="from", format="+.3f"),
-            alt.Tooltip("high:Q", title="to", format="+.3f"),
+            alt.Tooltip("interval:N", title="gap and interval"),
             alt.Tooltip("pairs:Q", format=","),
         ],
     )
@@ -398,9 +430,8 @@ def _panels(
     pointed = base.transform_filter(_AT)
     pointed = pointed.mark_rule(strokeWidth=1.5).encode(color=alt.value(theme.ACCENT))
     layers = theme.layered(band, zero, own, *([pointed] if live else []), line, points)
-    wide = _NARROW_PANEL if narrow else _PANEL_WIDE
     high = _PANEL_HIGH if count > 2 else 2 * _PANEL_HIGH
-    layers = layers.properties(width=wide, height=high)
+    layers = layers.properties(width=_panel_wide(count, narrow), height=high)
     header = alt.Header(title=None, labelAnchor="start", labelFontWeight="bold", labelPadding=3)
     return layers.facet(
         facet=alt.Facet(
@@ -412,16 +443,24 @@ def _panels(
     )
 
 
+def _panel_wide(count: int, narrow: bool) -> int:
+    if count <= _FEW:
+        return _FEW_NARROW_PANEL if narrow else _FEW_PANEL
+    return _NARROW_PANEL if narrow else _PANEL_WIDE
+
+
 def _columns(count: int, narrow: bool) -> int:
+    if count <= _FEW:
+        return min(count, 2)
     if narrow:
-        return min(count, 3)
-    return min(count, 2 if count <= 4 else 3 if count <= 30 else 4)
+        return 3
+    return 3 if count <= 30 else 4
 
 
 def _tooltip() -> list[Any]:
     return [
         alt.Tooltip("group:N"),
-        alt.Tooltip("verdict:N"),
+        alt.Tooltip("said:N", title="verdict"),
         alt.Tooltip("interval:N", title="gap and interval"),
-        alt.Tooltip("reason:N"),
+        alt.Tooltip("pairs:N"),
     ]

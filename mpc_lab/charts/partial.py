@@ -12,7 +12,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals
 from mpc_lab.errors import MpcError, check_count
 from mpc_lab.results.questions.partial import COLLINEAR, PartialGaps
-from mpc_lab.text import labels, listing, minus, number, percent, quote
+from mpc_lab.text import listing, minus, number, percent, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -46,7 +46,8 @@ def partial(found: PartialGaps | Audit, limit: int = 60) -> alt.LayerChart:
     data = found.data
     change = np.abs((data["estimate"].sel(kind="net") - data["estimate"].sel(kind="alone")).values)
     order = np.argsort(-np.nan_to_num(change, nan=-1.0), kind="stable")[:limit]
-    shown = labels(data["group"].values[order])
+    known = theme.short_names(data["group"].values.tolist())
+    shown = [known[name] for name in data["group"].values[order]]
     rows = [
         {
             "group": shown[place],

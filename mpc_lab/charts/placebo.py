@@ -14,6 +14,7 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, find_cell
 from mpc_lab.errors import check_count
 from mpc_lab.text import entry, percent, plural, quote
+from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -54,7 +55,7 @@ def placebo(
     -------
     altair.LayerChart
     """
-    find_cell(audit, group, scoring_rule, pairing_mode)
+    cell = find_cell(audit, group, scoring_rule, pairing_mode)
     if found is None:
         check_count("permutations", permutations, remedy="Try 200.")
         found = audit.balance(
@@ -71,7 +72,10 @@ def placebo(
     ]
     return theme.finish(
         _layers(
-            known, float(found["placebo_observed"]), theme.gap_title(audit, "gap, both orders,")
+            known,
+            float(found["placebo_observed"]),
+            theme.gap_title(audit, "gap, both orders,"),
+            VERDICTS[cell.verdict].colour,
         ),
         _title(found),
         lines,
@@ -114,7 +118,10 @@ def _title(found: xr.Dataset) -> str:
 
 
 def _layers(
-    known: np.ndarray[tuple[int], np.dtype[np.float64]], observed: float, x_title: str
+    known: np.ndarray[tuple[int], np.dtype[np.float64]],
+    observed: float,
+    x_title: str,
+    colour: str,
 ) -> alt.LayerChart:
     ends = known if len(known) else np.zeros(1)
     count, edges = np.histogram(ends, bins=_BINS)
@@ -139,10 +146,10 @@ def _layers(
     own = alt.Chart(pd.DataFrame(at, columns=["from", "label"])).encode(
         x=alt.X("from:Q", title=x_title)
     )
-    line = own.mark_rule(color=theme.UNDERVALUED, strokeWidth=2.5).encode(
+    line = own.mark_rule(color=colour, strokeWidth=2.5).encode(
         tooltip=[alt.Tooltip("from:Q", title="gap of the group", format=".3g")]
     )
-    words = own.mark_text(color=theme.UNDERVALUED, dy=-8, fontWeight="bold").encode(
+    words = own.mark_text(color=colour, dy=-8, fontWeight="bold").encode(
         y=alt.value(0), text=alt.Text("label:N")
     )
     layers = [bars, theme.zero_line("x"), line, words]

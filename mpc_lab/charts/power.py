@@ -15,7 +15,7 @@ from mpc_lab.errors import check_number
 from mpc_lab.results.base import has_sums, settings
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import entry, number, percent, quote
-from mpc_lab.vocabulary import verdict_modes
+from mpc_lab.vocabulary import VERDICTS, verdict_modes
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -100,8 +100,8 @@ def _layers(frame: pd.DataFrame, cell: Cell, gap: str) -> alt.LayerChart:
     legend = alt.Legend(
         title=None, orient="bottom", direction="horizontal", labelLimit=300, symbolStrokeWidth=0
     )
-    colours = alt.Scale(domain=names, range=[theme.SERIES[2], theme.SERIES[1]])
-    dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3]])
+    colours = alt.Scale(domain=names, range=[theme.GREY, VERDICTS[cell.verdict].colour])
+    dashes = alt.Scale(domain=names, range=[[5, 3], [1, 0]])
     shapes = alt.Scale(domain=names, range=["circle", "square"])
     base = alt.Chart(frame).encode(
         x=alt.X(
@@ -116,7 +116,6 @@ def _layers(frame: pd.DataFrame, cell: Cell, gap: str) -> alt.LayerChart:
             alt.Tooltip("line:N", title="line"),
             alt.Tooltip("value:Q", title="gap", format=".3g"),
             alt.Tooltip("pairs:Q", format=","),
-            alt.Tooltip("queries:N"),
             alt.Tooltip("epsilon:Q", title="ε", format=".3g"),
         ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
@@ -13,12 +13,13 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.results.base import check_label
-from mpc_lab.text import NOTHING, number, plain, quote, with_interval
+from mpc_lab.text import NOTHING, entry, number, plain, quote, with_interval
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _CLAMP = 6.0
+_TICKS = [-6, -4, -2, 0, 2, 4, 6]
 _SAYS = ("undervalued", "overvalued", "flagged", "not flagged", "cannot tell")
 _COLOURS = (theme.UNDERVALUED, theme.OVERVALUED, "#c0699b", theme.GREY, theme.GREY)
 _SHAPES = ("triangle-up", "triangle-down", "diamond", "circle", "cross")
@@ -55,7 +56,8 @@ def rivals(
     lines = [
         f"{level_of(audit)} intervals over all groups, in half-widths, around each measure's "
         "neutral value; numbers in their own units",
-        f"Cut at ±{_CLAMP:g}; audit.compare() says why the measures disagree",
+        f"Cut at ±{_CLAMP:g}, with the number at the arrow; audit.compare() says why the measures "
+        "disagree",
     ]
     chart = theme.finish(_layers(frame), _title(frame, group), lines, 640)
     return chart.properties(description=plain(found["explanation"].item()))
@@ -75,15 +77,28 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
         if math.isfinite(null) and null:
             numbers += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
         row = {"measure": _name(measure), "place": place, "numbers": numbers}
-        row |= {"at": _clamped(scaled[0]), "low": _clamped(scaled[1]), "high": _clamped(scaled[2])}
-        says = _says(one, null)
-        row |= {"says": says, "p_adjusted": float(one["p_adjusted"]), "left": -_CLAMP}
+        row |= _drawn(*scaled)
+        row |= {"says": _says(one, null), "p_adjusted": entry(float(one["p_adjusted"]), ".3g")}
         row["compares"] = (
             f"{one['compares_scores'].item()} scores, {one['compares_queries'].item()} queries, "
             f"{one['compares_looks_at'].item()}"
         )
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _drawn(at: float, low: float, high: float) -> dict[str, float | str]:
+    """Return where an interval is drawn; where it is cut, an arrow and the number that is cut."""
+    row: dict[str, float | str] = {
+        "at": at if abs(at) <= _CLAMP else math.nan,
+        "low": _clamped(low),
+        "high": _clamped(high),
+    }
+    for way, end, is_cut in (("left", low, low < -_CLAMP), ("right", high, high > _CLAMP)):
+        farthest = at if abs(at) > _CLAMP else end
+        row[f"cut_{way}"] = math.copysign(_CLAMP, end) if is_cut else math.nan
+        row[f"number_{way}"] = entry(farthest, ".1f") if is_cut else ""
+    return row
 
 
 def _clamped(value: float) -> float:
@@ -130,23 +145,29 @@ def _title(frame: pd.DataFrame, group: str) -> str:
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:
+    there = set(frame["says"])
+    legend = alt.Legend(
+        orient="bottom",
+        direction="horizontal",
+        columns=3,
+        values=[said for said in _SAYS if said in there],
+    )
     colour = alt.Color(
         "says:N",
         title=None,
         scale=alt.Scale(domain=list(_SAYS), range=list(_COLOURS)),
-        legend=alt.Legend(orient="bottom", direction="horizontal", columns=3),
+        legend=legend,
     )
     shape = alt.Shape(
         "says:N",
         title=None,
         scale=alt.Scale(domain=list(_SAYS), range=list(_SHAPES)),
-        legend=alt.Legend(orient="bottom", direction="horizontal", columns=3),
+        legend=legend,
     )
     tooltip = [
         alt.Tooltip("measure:N"),
         alt.Tooltip("says:N", title="says"),
         alt.Tooltip("numbers:N", title="estimate"),
-        alt.Tooltip("p_adjusted:Q", title="adjusted p-value", format=".3g"),
         alt.Tooltip("compares:N"),
     ]
     base = alt.Chart(frame).encode(
@@ -156,7 +177,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     title = ["distance from the neutral value", "(half-widths of the interval)"]
     scale = alt.Scale(domain=[-_CLAMP, _CLAMP], nice=False)
     bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=title, scale=scale, axis=alt.Axis(grid=True)),
+        x=alt.X("low:Q", title=title, scale=scale, axis=alt.Axis(values=_TICKS, grid=True)),
         x2=alt.X2("high:Q"),
         color=colour,
     )
@@ -166,6 +187,20 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     numbers = base.mark_text(align="left", dx=8).encode(
         x=alt.value("width"), text=alt.Text("numbers:N")
     )
-    return theme.layered(theme.zero_line("x"), bars, dots, numbers).properties(
+    arrows = [mark for way in ("left", "right") for mark in _arrow(base, way, colour)]
+    return theme.layered(theme.zero_line("x"), bars, *arrows, dots, numbers).properties(
         width=400, height=alt.Step(20)
     )
+
+
+def _arrow(base: alt.Chart, way: str, colour: alt.Color) -> list[alt.Chart]:
+    """Return an arrow where an interval is cut, and the number that stands for what is not seen."""
+    arrow = base.mark_point(shape=f"triangle-{way}", filled=True, size=60, opacity=1)
+    # Beside what is left of the interval, on its inner side.
+    inner, align, dx = ("high", "left", 9) if way == "left" else ("low", "right", -9)
+    side: Any = align
+    words = base.transform_filter(f"isValid(datum.cut_{way})").mark_text(align=side, dx=dx)
+    return [
+        arrow.encode(x=alt.X(f"cut_{way}:Q"), color=colour),
+        words.encode(x=alt.X(f"{inner}:Q"), text=alt.Text(f"number_{way}:N")),
+    ]

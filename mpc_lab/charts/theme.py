@@ -29,8 +29,8 @@ from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
 from mpc_lab.results.wording import check_title, outcome_word
-from mpc_lab.text import guard_count, percent, plain, quote, with_interval
-from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, VERDICTS
+from mpc_lab.text import guard_count, middle_cut, percent, plain, quote, with_interval
+from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, VERDICTS, Verdict
 from mpc_lab.writing import replacing, target_path
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
 SERIES = (GREY, "#00808c", "#009e73", "#c0699b", "#a08a00", "#6b7d2a")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 WIDTH, HEIGHT = 540, 260
+# Characters of a name of a row.
+NAME_AT_MOST = 24
 # Pixels of all words but titles.
 TYPE = 12.5
 EPSILON_TITLE = "ε, the largest distance in score of a pair (units of the score)"
@@ -220,6 +222,11 @@ def stacked(*panels: alt.LayerChart, spacing: int = 10) -> alt.VConcatChart:
     return made
 
 
+def short_names(groups: Sequence[str], at_most: int = NAME_AT_MOST) -> dict[str, str]:
+    """Return all groups of an audit with their names on rows, the same on each of its charts."""
+    return dict(zip(groups, middle_cut(groups, at_most), strict=True))
+
+
 def zero_line(axis: str = "y") -> alt.Chart:
     """Return a line where there is no gap."""
     return reference_line(0.0, axis)
@@ -318,6 +325,13 @@ def find_cell(audit: Audit, group: str, rule: str, mode: str) -> Cell:
     check_label("pairing_mode", mode, audit.headline["pairing_mode"].values.tolist())
     part = next(one for one in slices(audit) if (one.rule, one.mode) == (rule, mode))
     return next(cell for cell in part.cells if cell.group == group)
+
+
+def verdict_of(audit: Audit, group: str, rule: str) -> Verdict:
+    """Return the verdict that leads under a rule, whose colour and mark a group is drawn in."""
+    cells = [cell for part in slices(audit) if part.rule == rule for cell in part.cells]
+    own = next((cell.verdict for cell in cells if cell.group == group), INCONCLUSIVE)
+    return VERDICTS[own]
 
 
 def curve_frame(audit: Audit, group: str, rule: str, mode: str) -> pd.DataFrame:

@@ -73,7 +73,6 @@ def _panels(frame: pd.DataFrame, names: list[str], found: Trend) -> alt.FacetCha
             alt.Tooltip("period:O"),
             alt.Tooltip("interval:N", title="gap"),
             alt.Tooltip("evidence:Q", format=".3g"),
-            alt.Tooltip("state:N"),
         ],
     )
     colour = alt.Color(

@@ -13,7 +13,6 @@ import numpy as np
 
 from mpc_lab.comparators.base import (
     BINS,
-    UNDERVALUED,
     Case,
     Comparison,
     Conditions,
@@ -33,7 +32,7 @@ from mpc_lab.inference.clustered import (
 )
 from mpc_lab.inference.estimates import significance
 from mpc_lab.scoring.calibrated import isotonic
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import UNDERVALUED, Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking

@@ -131,7 +131,7 @@ class CalibrationExplorer(Explorer):
         from mpc_lab.charts.calibration import calibration
 
         cell = (self.group, self.scoring_rule)
-        chart = calibration(self.audit, *cell, self.by_segment, bins=self.bins)
+        chart: AnyChart = calibration(self.audit, *cell, self.by_segment, bins=self.bins)
         scores = self.picked_scores()
         self.controls["picked"].text = self._picked_words(scores)
         if len(scores) and not self.by_segment:

@@ -14,9 +14,9 @@ import numpy as np
 import traitlets
 
 from mpc_lab.errors import MpcError, check_epsilon, near_match
-from mpc_lab.results.base import headline_epsilon, need_rows, settings
+from mpc_lab.results.base import has_tied_pairs, headline_epsilon, need_rows, settings
 from mpc_lab.results.summary import Cell, Slice, interval_word, sentence, slices, why_not
-from mpc_lab.results.wording import compared_with, gap_in_words
+from mpc_lab.results.wording import gap_in_words
 from mpc_lab.text import (
     NOTHING,
     decimals,
@@ -28,7 +28,7 @@ from mpc_lab.text import (
     quote,
     with_interval,
 )
-from mpc_lab.vocabulary import NOT_ESTIMABLE
+from mpc_lab.vocabulary import MODES, NOT_ESTIMABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -160,7 +160,8 @@ class AuditState(CellTraits):
     old : Audit, optional
         Another one that it is compared with.
     label : str, optional
-        The column of the log that says what an item is called, such as its title.
+        The column of the log that says what an item is called, such as its title; by default the
+        labels that the audit was given.
     **start
         Any of ``group``, ``scoring_rule``, ``pairing_mode``, ``epsilon``.
 
@@ -309,7 +310,8 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     low, high = float(point["ci_low"]), float(point["ci_high"])
     estimate, places = float(point["estimate"]), decimals(low, high)
     size = number(abs(estimate), places)
-    against = compared_with(mode, float(point["epsilon"]))
+    tied = has_tied_pairs(audit, str(point["scoring_rule"].item()))
+    against = MODES[mode].compared_with(float(point["epsilon"]), tied)
     how = gap_in_words(estimate, size, against, settings(audit))
     mark = " This is the threshold of the headline." if is_headline else ""
     if math.isfinite(low) and math.isfinite(high):

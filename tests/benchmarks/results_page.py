@@ -28,6 +28,7 @@ TABLES = {
     "preflight-cost": ["preflight_cost.py"],
     "long-list": ["long_list.py"],
     "saving": ["storage_speed.py"],
+    "rest-speed": ["rest_speed.py"],
     "explorer-speed": ["explorer_speed.py"],
     "files": ["duckdb_scale.py", "{folder}"],
     "files-union": ["duckdb_scale.py", "{folder}", "--rows", "10000000", "--union"],

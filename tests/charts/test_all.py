@@ -70,7 +70,7 @@ def test_names_are_obeyed_by_nothing(hostile, name):
 def test_hostile_names_show_as_text(hostile):
     picture = svg(charts.forest(hostile))
     assert "<script>" not in picture
-    assert "&lt;/script&gt;&lt;script&gt;window" in picture
+    assert "&lt;/script&gt;" in picture
     assert all(name in picture for name in ("😀", "עברית", "line break", "datum.group"))
 
 

@@ -27,7 +27,7 @@ LAB_INK = {"light": "#212121", "dark": "#ffffff"}
 # Lab itself draws such a button, in the blue of both its themes.
 BUTTON = {".mpc-button.mod-primary": "#1976d2"}
 # Numbers that are being made, a rail that is off, a panel without its kernel.
-NOT_IN_USE = re.compile(r"\.mpc-stale|\.mpc-off|-disconnected > \*")
+NOT_IN_USE = re.compile(r"\.mpc-stale|\.mpc-off|-disconnected\b.* > \*|-moving-out$")
 SIGN = r"-\w+-sign$"
 MARKS = re.compile(r" (rect|line)$|\.mpc-(here|zero)$|(?<!text)\[(fill|stroke)=")
 

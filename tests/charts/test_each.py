@@ -31,7 +31,7 @@ def test_forest_says_what_is_not_estimable(empty):
     row = next(r for r in rows(charts.forest(empty), "missing") if r["group"] == "rare")
     assert row["missing"] == "not estimable"
     assert row["gap"] is None
-    assert "no pairs" in row["reason"]
+    assert "no pairs" in row["said"]
 
 
 def test_forest_draws_130_groups_and_obeys_its_limit(make_audit):
@@ -187,7 +187,7 @@ def test_a_misspelt_group_is_named(make_audit, draw):
 
 def test_names_that_look_alike_stay_apart():
     assert labels(["x" * 200, "x" * 200 + "y", "\x01", "a\nb"])[1:] == [
-        "x" * 33 + "… (2)",
+        "x" * 16 + "…" + "x" * 16 + "y",
         "(no name)",
         "a b",
     ]
