@@ -99,4 +99,4 @@ def test_numbers_of_a_column_share_their_decimals():
     assert column([0.05, 0.05]) == ["0.05", "0.05"]
     assert column([1e-9, 2.0, math.nan]) == ["1e−09", "2", "–"]
     assert with_ends(-4e-5, -0.0081, 0.008) == ("0.0000", "−0.0081 to 0.0080")
-    assert with_interval(-0.42, -0.5, 0.1, 3).startswith("−0.420 (−0.500")
+    assert with_interval(-0.42, -0.5, 0.1, places=3).startswith("−0.420 (−0.500")

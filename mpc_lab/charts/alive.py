@@ -70,8 +70,7 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
     """
     part = slices(audit)[0]
     cells = by_gap(part.cells[:_LIMIT])
-    curve = audit.curve.sel(scoring_rule=part.rule, pairing_mode=part.mode)
-    counts = curve["n_pairs"].transpose("group", "epsilon")
+    curves = [audit.curve_of(cell.group, part.rule, part.mode) for cell in cells]
     return {
         "link": link,
         "steps": audit.grid.tolist(),
@@ -79,7 +78,7 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
         "called": [name(cell.group) for cell in cells],
         "own": [cell.epsilon if math.isfinite(cell.epsilon) else None for cell in cells],
         "own_pairs": [cell.pairs for cell in cells],
-        "pairs": counts.sel(group=[cell.group for cell in cells]).values.tolist(),
+        "pairs": [curve["n_pairs"].values.tolist() for curve in curves],
     }
 
 

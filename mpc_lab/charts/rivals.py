@@ -199,7 +199,7 @@ def _arrow(base: alt.Chart, way: str, colour: alt.Color) -> list[alt.Chart]:
     # Beside what is left of the interval, on its inner side.
     inner, align, dx = ("high", "left", 9) if way == "left" else ("low", "right", -9)
     side: Any = align
-    words = base.transform_filter(f"isValid(datum.cut_{way})").mark_text(align=side, dx=dx)
+    words = base.mark_text(align=side, dx=dx)  # empty where nothing is cut
     return [
         arrow.encode(x=alt.X(f"cut_{way}:Q"), color=colour),
         words.encode(x=alt.X(f"{inner}:Q"), text=alt.Text(f"number_{way}:N")),

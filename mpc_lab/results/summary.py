@@ -62,7 +62,7 @@ _FEW_CLUSTERS = 20
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
 _NOT_ESTIMABLE = {
     "no pairs": "no pairs within the threshold",
-    "nothing to pair": "no query has items both inside the group and outside it",
+    "nothing to pair": "in no query is there a pair of an item inside the group and one outside it",
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
     TOO_FEW_CLUSTERS: f"pairs from fewer than {FEWEST_CLUSTERS} effective queries or items",
     TOO_FEW_PRODUCERS: (

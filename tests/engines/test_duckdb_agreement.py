@@ -255,7 +255,7 @@ def test_files_of_different_kinds_are_refused(column, kind, suffix, tmp_path):
     pattern = two_files(tmp_path, suffix, frame[:half], second)
     with pytest.raises(
         mpc.MpcError,
-        match=f"Column '{column}' must be of one kind in all files; got .* in one kind",
+        match=f"Column '{column}' must be of one kind in all files; got .*Write it",
     ):
         mpc.audit(pattern, **COLUMNS, group=BOOLEANS, progress=False)
 

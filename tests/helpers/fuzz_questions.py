@@ -114,6 +114,7 @@ GOOD = {
     "bandwidth": (None, 0.2),
     "bins": (1, 3, 20),
     "by": ("query", "item"),
+    "by_rank": (False, True),
     "by_segment": (False, True),
     "cluster": ("auto", "query"),
     "contrast": ("difference", "sign"),

@@ -185,7 +185,10 @@ def test_a_report_of_groups_without_any_pair_says_so(no_charts):
     audit = mpc.audit(log, query="q", score="s", outcome="y", group="g", progress=False)
     found = words(page(audit))
     assert "No group could be estimated" in found["finding"]
-    assert "no query has items both inside the group and outside it" in found["verdicts"]
+    assert (
+        "in no query is there a pair of an item inside the group and one outside it"
+        in found["verdicts"]
+    )
 
 
 def test_a_report_can_show_its_progress(tmp_path, capsys, monkeypatch):

@@ -58,7 +58,10 @@ def test_without_mirrored_pairs_there_is_no_verdict_and_the_reason_names_them():
     )
     assert np.isfinite(float(cell["std_error"]))
     assert np.isnan(float(cell["bracket_p_adjusted"]))
-    assert "the mirrored pairs, which the verdict needs too, have no pairs" in audit.summary()
+    summary = audit.summary()
+    assert "('a'): there are no mirrored pairs, which the verdict needs too" in summary
+    # Every query has items of both groups, but none of 'b' is below one of 'a'.
+    assert "('b'): in no query is there a pair of" in summary
 
 
 @pytest.mark.parametrize("method", ["holm", "romano_wolf", "fdr_bh"])

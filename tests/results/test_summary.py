@@ -156,7 +156,7 @@ def test_scores_that_run_against_outcomes_are_explained(make_audit, groups):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({}, "no query has items both inside the group and outside it"),
+        ({}, "in no query is there a pair of an item inside the group and one outside it"),
         ({"epsilon": 0.1}, "no pairs within the threshold"),
         (
             {"n_pairs": 3, "n_effective": 1.2, "verdict_reason": ""},
