@@ -46,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     sections: dict[str, Any] = {}
     for option in _OF_A_LOG:
         if option.section not in sections:
-            title = f"of a log: {option.section}"
+            title = option.section if option.section == COLUMNS else f"of a log: {option.section}"
             sections[option.section] = parser.add_argument_group(title)
         add_option(sections[option.section], option)
     sections[COLUMNS].add_argument("--against", metavar="COLUMN", help="the old score")

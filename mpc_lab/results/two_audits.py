@@ -120,8 +120,8 @@ def difference(new: Audit, old: Audit, ranking: Any = None) -> Difference:
 
 def say_left_out(start: str, *audits: Audit) -> str:
     """Name the groups that not all audits have; nothing where there are none."""
-    every = [set(audit.groups) for audit in audits]
-    left = sorted(set.union(*every) - set.intersection(*every))
+    every = {group for audit in audits for group in audit.groups}
+    left = sorted(g for g in every if not all(g in audit.groups for audit in audits))
     if not left:
         return ""
     them = "it" if len(left) == 1 else "them"
