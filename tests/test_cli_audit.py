@@ -389,7 +389,7 @@ def test_a_bad_config_is_one_line_that_names_the_file(tmp_path, capsys, text, sa
         (["log.csv", *NAMED, "--groups", "3"], "There is no group '3'"),
         (
             ["log.csv", *NAMED, "--save", "log.csv"],
-            "--save must be a file of its own; got a log that is read",
+            "--save must be a file of its own; got a file that is read",
         ),
         (
             ["log.csv", *NAMED, "--save", "x", "--json", "x"],

@@ -38,6 +38,37 @@ def test_a_log_is_gated_by_its_two_scores(log, new, old, code, capsys):
     assert said.startswith(f"Gap of score '{new}' less gap of score '{old}'.")
 
 
+def test_a_log_is_compared_by_the_options_of_an_audit(log, tmp_path, capsys):
+    how = {"pairing_modes": ["symmetric", "matched"], "estimand": "root", "level": 0.9}
+    audit = mpc.audit(
+        pd.read_csv(log), query="q", outcome="y", group="g", score="good", threshold=0.1,
+        scoring_rules=["baseline", mpc.Column("poor")], groups=["a"], adjust="none", **how,
+        progress=False,
+    )  # fmt: skip
+    words = [str(log), "--score", "poor", "--against", "good", *COLUMNS, "--groups", "a"]
+    words += ["--modes", "symmetric,matched", "--estimand", "root", "--level", "0.9"]
+    words += ["--adjust", "none", "--memory", "1GB", "--json", "-"]
+    assert main(["compare", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = audit.difference("poor", "baseline").to_dict()
+    assert found["attrs"]["level"] == 0.9
+    assert len(found["cells"]) == len(expected["cells"]) == 2
+    for one, other in zip(found["cells"], expected["cells"], strict=True):
+        assert one["pairing_mode"] == other["pairing_mode"]
+        for name in ("difference", "std_error", "ci_low_adjusted", "churn"):
+            assert one[name] == pytest.approx(other[name], rel=1e-9)
+
+
+def test_no_output_takes_the_place_of_what_is_compared(log, tmp_path, capsys):
+    words = [str(log), "--score", "poor", "--against", "good", *COLUMNS, "--save", str(log)]
+    assert main(["compare", *words]) == 3
+    assert "got a file that is read" in capsys.readouterr().err
+    saved = str(tmp_path / "a.nc")
+    mpc.audit(mpc.datasets.synthetic(500), progress=False).save(saved)
+    assert main(["compare", saved, saved, "--save", saved]) == 3
+    assert mpc.load(saved).groups == ("1", "2")
+
+
 def test_saved_audits_are_compared_and_the_numbers_printed(tmp_path, capsys):
     paths = [str(tmp_path / f"{k}.nc") for k in (1, 2)]
     for seed, path in enumerate(paths):
@@ -62,6 +93,7 @@ def test_a_saved_audit_against_itself_passes(tmp_path, capsys):
     [
         (["a.nc"], "must have two saved audits"),
         (["a.nc", "b.nc", "--score", "s"], "must go with a log"),
+        (["a.nc", "b.nc", "--against", "s"], "--against must go with a log"),
         (["a.csv", "b.csv"], "one log, or two saved audits"),
         (["a.csv", "--score", "s"], "--score NEW and --against OLD"),
     ],

@@ -36,6 +36,7 @@ _NAMED = 4
 _LABEL = 40
 _GAPS_WIDE, _DIFFERENCE_WIDE = 250, 210
 _ROW, _LOW_ROW, _MANY = 22, 16, 40
+_BETWEEN = 30  # two labels of ticks fit there, half of each
 
 
 @chart
@@ -169,14 +170,14 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
     gaps = _dumbbells(shown, outcome).properties(width=_GAPS_WIDE, height=height)
     beside = _intervals(shown, (start, end)).properties(width=_DIFFERENCE_WIDE, height=height)
     if not live:
-        return alt.HConcatChart(hconcat=[gaps, beside], spacing=14)
+        return alt.HConcatChart(hconcat=[gaps, beside], spacing=_BETWEEN)
     pick = alt.selection_point(name="pick", fields=["place"], toggle=False, clear=False)
     gaps = _clickable(shown, gaps, pick, labelled=True)
     beside = _clickable(shown, beside, pick, labelled=False)
     with warnings.catch_warnings():
         # That one selection is of both panels is what is wanted.
         warnings.filterwarnings("ignore", message="Automatically deduplicated selection")
-        both = alt.hconcat(gaps, beside, spacing=14)
+        both = alt.hconcat(gaps, beside, spacing=_BETWEEN)
     made: alt.HConcatChart = both.add_params(alt.param(name="chosen", value=-1))
     return made
 
@@ -205,7 +206,8 @@ def _axis(low: float, high: float, title: str, field: str) -> alt.X:
     low, high = low - margin, high + margin
     ticks = theme.gap_ticks(low, high, 5)
     scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    axis = alt.Axis(values=ticks, grid=True, labelOverlap=False)
+    # Flush labels are moved inwards, onto the next one.
+    axis = alt.Axis(values=ticks, grid=True, labelOverlap=False, labelFlush=False)
     return alt.X(field, title=title, scale=scale, axis=axis)
 
 

@@ -73,7 +73,7 @@ def _title(found: xr.Dataset, frame: pd.DataFrame) -> str:
     turned = int(found["verdict_changes"].values.sum())
     if not turned:
         verdict = found.attrs["verdict"]
-        return f"Group {group} would be {verdict} without any one of {_these(len(frame), by)}"
+        return f"Group {group} would still be {verdict} without any one of {_these(len(frame), by)}"
     first = int(found["verdict_changes"].values.argmax())
     verdict = str(found["without_verdict"].values[first])
     return f"Without {frame['name'][first]}, group {group} would be {verdict}"

@@ -95,12 +95,12 @@ def _run(options: argparse.Namespace) -> int:
     given = _sort_pairs(read_settings(options))
     _check_gate(given)
     if RUN_ALONE.intersection(given):
-        _check_outputs(given, check_run(given))
+        check_outputs(given, check_run(given))
         result = audit_run(given, _chosen(given))
     elif given.get("files"):
         files = find_files(given["files"], given.get("sep"), given.get("encoding"))
-        _check_outputs(given, files.paths)
-        result = _audit(files, given)
+        check_outputs(given, files.paths)
+        result = audit_files(files, given)
     else:
         raise MpcError(
             "An audit must have a file; got none. Name one, or several, or a pattern of names."
@@ -143,7 +143,7 @@ def _check_gate(given: dict[str, Any]) -> None:
         )
 
 
-def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
+def check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
     """Refuse a hopeless path before the work, not after it."""
     printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
     if len(printed) > 1:
@@ -151,7 +151,7 @@ def _check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
         raise MpcError(
             f'At most one output must be "-", which prints it; got {listed}. Give the rest a file.'
         )
-    taken = {Path(path).resolve(): "a log that is read" for path in inputs}
+    taken = {Path(path).resolve(): "a file that is read" for path in inputs}
     for name in _OUTPUTS:
         if name not in given or (name in _PRINTED and given[name] == _STDOUT):
             continue
@@ -278,7 +278,8 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "progress": _shows_progress(given)}
 
 
-def _audit(files: Files, given: dict[str, Any]) -> Audit:
+def audit_files(files: Files, given: dict[str, Any]) -> Audit:
+    """Audit log files by options that were given, columns and large logs among them."""
     from mpc_lab.engines.memory import open_log
     from mpc_lab.engines.running import Progress
     from mpc_lab.run import audit
@@ -379,7 +380,7 @@ def _run_demo(options: argparse.Namespace) -> int:
     asked = {"save": options.save, "report": options.report}
     given: dict[str, Any] = {name: path for name, path in asked.items() if path is not None}
     given["progress"] = sys.stderr.isatty() and not options.no_progress
-    _check_outputs(given, ())
+    check_outputs(given, ())
     from mpc_lab.datasets import synthetic
     from mpc_lab.pairing.kernels import announce_compilation
     from mpc_lab.run import audit

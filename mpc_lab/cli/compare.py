@@ -8,8 +8,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_lab.cli.options import BY_NAME, COLUMN_OPTIONS, Command, add_option, add_path, names
-from mpc_lab.cli.options import threshold as read_threshold
+from mpc_lab.cli.audit import audit_files, check_outputs
+from mpc_lab.cli.options import (
+    COLUMNS,
+    COMPARED,
+    INFERENCE,
+    LARGE,
+    OPTIONS,
+    Command,
+    add_option,
+    add_path,
+    from_line,
+)
 from mpc_lab.errors import MpcError, check_number
 from mpc_lab.files import find_files
 from mpc_lab.text import plain, quote
@@ -20,16 +30,26 @@ if TYPE_CHECKING:
 
 _SAVED = (".nc", ".h5")
 _STDOUT = Path("-")
+# Of an audit alone: here --against is the old score, and the rules are the two scores.
+_NOT_HERE = ("against", "rules", "primary", "bounds", "pairs_cap", "bootstrap")
+_OF_A_LOG = tuple(
+    option
+    for option in OPTIONS
+    if option.section in (COLUMNS, COMPARED, INFERENCE, LARGE) and option.name not in _NOT_HERE
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path(
         parser, "files", nargs="+", metavar="FILE", help="two saved audits, new and old; or a log"
     )
-    for name in COLUMN_OPTIONS:
-        add_option(parser, BY_NAME[name])
-    parser.add_argument("--against", metavar="COLUMN", help="of a log: the old score")
-    parser.add_argument("--threshold", metavar="T", help="of a log: as of mpc-lab audit")
+    sections: dict[str, Any] = {}
+    for option in _OF_A_LOG:
+        if option.section not in sections:
+            title = option.section if option.section == COLUMNS else f"of a log: {option.section}"
+            sections[option.section] = parser.add_argument_group(title)
+        add_option(sections[option.section], option)
+    sections[COLUMNS].add_argument("--against", metavar="COLUMN", help="the old score")
     parser.add_argument("--gate", action="store_true", help="exit with 0, 1 or 2: see below")
     parser.add_argument(
         "--no-worse-by", type=float, default=0.0, metavar="X", help="how much larger a gap may be"
@@ -67,46 +87,44 @@ def _difference(options: argparse.Namespace) -> Difference:
     from mpc_lab.results.two_audits import difference
 
     paths = [Path(name) for name in options.files]
+    given = {
+        option.name: from_line(option, getattr(options, option.name))
+        for option in _OF_A_LOG
+        if getattr(options, option.name) is not None
+    }
     if all(path.suffix.lower() in _SAVED for path in paths):
         if len(paths) != 2:
             raise MpcError(
                 f"compare must have two saved audits, new and old; got {len(paths)}. Name both."
             )
-        for name in (*COLUMN_OPTIONS, "against", "threshold"):
-            if getattr(options, name, None):
-                raise MpcError(
-                    f"--{name.replace('_', '-')} must go with a log; got saved audits. Leave it "
-                    "out."
-                )
+        of_log = [*given, *(["against"] if options.against else [])]
+        if of_log:
+            flag = f"--{of_log[0].replace('_', '-')}"
+            raise MpcError(f"{flag} must go with a log; got saved audits. Leave it out.")
+        check_outputs(_outputs(options), options.files)
         return difference(load(paths[0]), load(paths[1]))
     if len(paths) != 1:
         raise MpcError(f"compare must have one log, or two saved audits; got {len(paths)} files.")
-    return _of_columns(paths[0], options)
+    return _of_columns(options, given)
 
 
-def _of_columns(path: Path, options: argparse.Namespace) -> Difference:
-    from mpc_lab.run import audit
-    from mpc_lab.scoring import Column
+def _outputs(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: path for name in ("save", "json") if (path := getattr(options, name)) is not None}
 
-    if not options.score or not options.against:
+
+def _of_columns(options: argparse.Namespace, given: dict[str, Any]) -> Difference:
+    from mpc_lab.scoring import Baseline, Column
+
+    new, old = given.get("score"), options.against
+    if not new or not old:
         raise MpcError("compare must have --score NEW and --against OLD; got one or none of them.")
-    files = find_files(path, options.sep, options.encoding)
-    given: dict[str, Any] = {}
-    for name in COLUMN_OPTIONS:
-        value = getattr(options, name)
-        if value is None:
-            continue
-        if BY_NAME[name].is_list:
-            several = names(value, files.names)
-            value = several[0] if len(several) == 1 else several
-        given[name] = value
-    new, given["score"] = str(given["score"]), options.against
-    if options.threshold is not None:
-        given["threshold"] = read_threshold(options.threshold)
-    found = audit(str(path), scoring_rules=["baseline", Column(new)], progress=False, **given)
+    files = find_files(options.files, given.get("sep"), given.get("encoding"))
+    check_outputs(_outputs(options), files.paths)
+    rules = [Baseline(), Column(new)]
+    found = audit_files(files, {**given, "score": old, "rules": rules, "progress": False})
     made = found.difference(new, "baseline")
     # On the command line there are two columns, and no rule.
-    made.data.attrs |= {"new": f"score {quote(new)}", "old": f"score {quote(options.against)}"}
+    made.data.attrs |= {"new": f"score {quote(new)}", "old": f"score {quote(old)}"}
     return made
 
 

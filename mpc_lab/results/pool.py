@@ -48,6 +48,7 @@ from mpc_lab.results.pooling import (
     sums_of,
     with_items,
 )
+from mpc_lab.results.recipe import fingerprints
 from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import declared
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
@@ -157,14 +158,8 @@ def _with_correction(
     return plan
 
 
-def _fingerprint(audit: Audit) -> str:
-    if audit.ranking is not None:
-        return audit.ranking.fingerprint()
-    return str(audit.attrs.get("fingerprint", ""))
-
-
 def _check_rows(audits: list[Audit]) -> None:
-    prints = [found for found in map(_fingerprint, audits) if found]
+    prints = [found for audit in audits for found in fingerprints(audit) if found]
     if len(set(prints)) < len(prints):
         raise MpcError(
             "audits must be of different logs; got two of the same rows. Pool each log once."
@@ -494,7 +489,7 @@ def _attributes(
     return attrs | {
         **plan_attributes(plan),
         "all_groups": int(all(audit.attrs.get("all_groups") for audit in audits)),
-        "pooled": json.dumps([_fingerprint(audit) for audit in audits]),
+        "pooled": json.dumps([one for audit in audits for one in fingerprints(audit)]),
         "not_pooled": json.dumps(lost),
         "rules_with_ties": json.dumps(_rules_with_ties(plan, audits)),
         "assumes": "" if known_distinct else "distinct queries",

@@ -113,6 +113,13 @@ def fingerprint(audit: AuditBase) -> str | None:
     return None if known is None else str(known)
 
 
+def fingerprints(audit: AuditBase) -> list[str]:
+    """Return the hash of the rows, "" where it is not known; of a pool those of its logs."""
+    if "pooled" in audit.attrs:
+        return [str(one) for one in _parsed(audit, "pooled") or []]
+    return [fingerprint(audit) or ""]
+
+
 def describe_data(audit: AuditBase) -> dict[str, Any]:
     """Return the sizes of the log, its columns and its fingerprint."""
     known = settings(audit)
@@ -266,7 +273,7 @@ def _threshold_call(written: str) -> str:
 
 
 def _pooled(audit: AuditBase) -> tuple[str, list[str]]:
-    prints = [str(one) or "unknown" for one in _parsed(audit, "pooled") or []]
+    prints = [one or "unknown" for one in fingerprints(audit)]
     need = f"audits must be the {len(prints):,} audits that were pooled"
     return "audit = mpc.pool(audits)", [f"{need}, of rows with SHA-256 {', '.join(prints)}."]
 

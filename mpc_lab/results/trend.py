@@ -30,7 +30,7 @@ from mpc_lab.results.pool import pool
 from mpc_lab.results.pooling import item_tables
 from mpc_lab.results.schema import text
 from mpc_lab.results.sums import moments_by_rule
-from mpc_lab.results.two_audits import difference, identify_log
+from mpc_lab.results.two_audits import difference, identify_logs, say_left_out
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import entry, listing, plain, plural, quote, with_interval
 from mpc_lab.vocabulary import VARIANCES
@@ -39,6 +39,9 @@ _GAPS = ("estimate", "std_error", "ci_low", "ci_high", "n_pairs")
 _DISTINCT = (
     "It assumes that no query is in two periods: save all with ids=True and one key to prove it."
 )
+_NOT_FOLLOWED = "Not followed, for not all periods have"
+# What the differences of two periods say that is said once for all of them.
+_SAID_ONCE = ("matched by", "no query is in both", "Not compared")
 _CHANGES = ("difference", "std_error", "ci_low", "ci_high", "p_value")
 
 
@@ -90,7 +93,7 @@ def trend(audits: Sequence[Audit], labels: Sequence[Any] | None = None) -> Trend
     _check_epsilon(gaps, names, groups)
     _check_logs(audits, names)
     ids = known_ids(audits)
-    notes = _say_groups(audits, groups) + _say_ids(ids)
+    notes = [*_say_groups(audits), *_say_ids(ids)]
     if by_place(audits, mode) or ids.shared:
         source = choose_source(audits, rule, mode, groups, ids)
         whole, said = against_all_before(source, audits, groups, names)
@@ -300,13 +303,9 @@ def _common(audits: list[Audit]) -> tuple[str, str, list[str]]:
     return rule, mode, groups
 
 
-def _say_groups(audits: Sequence[Audit], groups: Sequence[str]) -> list[str]:
-    """Name the groups that are not followed."""
-    every = {group for audit in audits for group in audit.groups}
-    left = sorted(every - set(groups))
-    if not left:
-        return []
-    return [f"Not followed, for not all periods have them: {listing([quote(g) for g in left])}."]
+def _say_groups(audits: Sequence[Audit]) -> list[str]:
+    said = say_left_out(_NOT_FOLLOWED, *audits)
+    return [said] if said else []
 
 
 def _say_ids(ids: Ids) -> list[str]:
@@ -324,13 +323,13 @@ def _check_logs(audits: Sequence[Audit], names: Sequence[str]) -> None:
     """Refuse one log twice: its queries would count as those of two periods."""
     seen: dict[str, str] = {}
     for audit, name in zip(audits, names, strict=True):
-        known = identify_log(audit) or str(id(audit))
-        if known in seen:
-            raise MpcError(
-                f"audits must be of different logs; got the same rows in {seen[known]!r} and "
-                f"{name!r}. Leave one out."
-            )
-        seen[known] = name
+        for known in identify_logs(audit) or {str(id(audit))}:
+            if known in seen:
+                raise MpcError(
+                    f"audits must be of different logs; got the same rows in {seen[known]!r} and "
+                    f"{name!r}. Leave one out."
+                )
+            seen[known] = name
 
 
 def _check_epsilon(gaps: list[xr.Dataset], names: list[str], groups: list[str]) -> None:
@@ -347,9 +346,8 @@ def _check_epsilon(gaps: list[xr.Dataset], names: list[str], groups: list[str]) 
 
 
 def _notes(found: Difference) -> list[str]:
-    # What is known of the ids of queries is said once for all periods.
     said = str(found.attrs["notes"]).splitlines()
-    return [line for line in said if "matched by" not in line and "no query is in both" not in line]
+    return [line for line in said if not any(words in line for words in _SAID_ONCE)]
 
 
 # ---- all periods before as one pool

@@ -29,9 +29,10 @@ from mpc_lab.results.questions.difference import (
     label,
     of_two_audits,
 )
-from mpc_lab.results.recipe import fingerprint
+from mpc_lab.results.recipe import fingerprint, fingerprints
 from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.wording import outcome_word
+from mpc_lab.text import listing, quote
 from mpc_lab.vocabulary import ITEM, MODES, VARIANCES, Floats
 
 if TYPE_CHECKING:
@@ -108,6 +109,27 @@ def difference(new: Audit, old: Audit, ranking: Any = None) -> Difference:
             f"new and old must have a {what} in common; got none. Audit both logs with the same "
             f"{what}s."
         )
+    made = _subtract(new, old, groups, modes)
+    said = [
+        str(made.data.attrs["notes"]),
+        say_left_out("Not compared, for only one audit has", new, old),
+    ]
+    made.data.attrs["notes"] = "\n".join(filter(None, said))
+    return made
+
+
+def say_left_out(start: str, *audits: Audit) -> str:
+    """Name the groups that not all audits have; nothing where there are none."""
+    every = {group for audit in audits for group in audit.groups}
+    left = sorted(g for g in every if not all(g in audit.groups for audit in audits))
+    if not left:
+        return ""
+    them = "it" if len(left) == 1 else "them"
+    return f"{start} {them}: {listing([quote(group) for group in left])}."
+
+
+def _subtract(new: Audit, old: Audit, groups: Sequence[str], modes: Sequence[str]) -> Difference:
+    """Subtract by what both audits have: rows, what each query has, or sums."""
     rules = (_labels(new, "scoring_rule")[0], _labels(old, "scoring_rule")[0])
     if new is old or (_has_rows(new) and _has_rows(old)):
         if new is old and not _has_rows(new):
@@ -175,6 +197,12 @@ def identify_log(audit: Audit) -> str | None:
     if not stamps or not all(stamps):
         return None
     return json.dumps([stamps, str(audit.attrs.get("columns")), audit.groups])
+
+
+def identify_logs(audit: Audit) -> set[str]:
+    """Return what tells the logs of an audit from others: a pool is made of several."""
+    own = identify_log(audit)
+    return {one for one in (own, *fingerprints(audit)) if one}
 
 
 def _share_rows(new: Audit, old: Audit) -> tuple[Audit, Audit]:
@@ -311,8 +339,7 @@ def _from_sums(
 
 def _queries_differ(new: Audit, old: Audit) -> bool:
     """Return whether it is known that no query is in both; refuse where one is."""
-    marks = [identify_log(audit) for audit in (new, old)]
-    if marks[0] is not None and marks[0] == marks[1]:
+    if identify_logs(new) & identify_logs(old):
         raise MpcError(_same_queries("the same rows"))
     ids = [audit._saved.get("ids") for audit in (new, old)]
     if ids[0] is None or ids[1] is None or ids[0].attrs["key"] != ids[1].attrs["key"]:

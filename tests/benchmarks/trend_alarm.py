@@ -90,20 +90,29 @@ def std_error(new: Sums, old: Sums) -> float:
     return float(np.sqrt(max(union, query, by_item)))
 
 
-def changes(seed: int, step: float, weeks: int = WEEKS) -> np.ndarray:
-    """Return z of every week after the first; the step comes after week `START`."""
+def draw(seed: int, step: float, weeks: int = WEEKS):
+    """Draw the pairs of each week: query, item, other item, difference.
+
+    The step comes after week `START`.
+    """
     rng = np.random.default_rng(seed)
     shock = rng.normal(0, SHOCK, 2 * ITEMS)
-    before, found = Sums(), []
     for week in range(weeks):
         query = np.repeat(np.arange(QUERIES), PAIRS)
         i, j = rng.integers(0, ITEMS, (2, len(query)))
         d = shock[i] - shock[ITEMS + j] + rng.normal(0, NOISE, len(query))
+        yield query, i, j, d + (step * WEEKLY if week >= START else 0.0)
+
+
+def changes(seed: int, step: float, weeks: int = WEEKS) -> np.ndarray:
+    """Return z of every week after the first."""
+    before, found = Sums(), []
+    for week, pairs in enumerate(draw(seed, step, weeks)):
         now = Sums()
-        now.add(query, i, j, d + (step * WEEKLY if week >= START else 0.0))
+        now.add(*pairs)
         if week:
             found.append((now.mean - before.mean) / std_error(now, before))
-        before.add(query, i, j, d + (step * WEEKLY if week >= START else 0.0))
+        before.add(*pairs)
     return np.array(found)
 
 

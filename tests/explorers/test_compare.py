@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pandas as pd
 import pytest
 import traitlets
@@ -104,6 +105,28 @@ def test_pairs_that_changed_sides_are_those_of_brute_force(explorer):
     assert (changed["new_score"] - changed["score"]).round(12).eq(0.05).all()
     assert f"{len(wanted):,} of {close:,} pairs" in explorer.controls["count"].text
     assert "Pairs that changed sides" in explorer.controls["pairs"].value
+
+
+def test_items_that_changed_sides_have_their_titles():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat(np.arange(60), 6), "item": np.tile(np.arange(6), 60)})
+    frame["title"] = "<b>film " + frame["item"].astype(str)
+    frame["group"] = np.where(frame["item"] < 3, "a", "b")
+    frame["score"], frame["outcome"] = rng.random(360), rng.random(360)
+    frame["new"] = frame["score"] + 0.1 * rng.normal(size=360)
+    columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
+    rules = ["baseline", mpc.Column("new")]
+    audit = mpc.audit(
+        frame, **columns, label="title", scoring_rules=rules, threshold=0.1, progress=False
+    )
+    made = CompareExplorer(audit, group="a")
+    _ = made.widget
+    changed = made.changed
+    assert (changed["label"] == "<b>film " + changed["item"].astype(str)).all()
+    assert (changed["other_label"] == "<b>film " + changed["other_item"].astype(str)).all()
+    shown = made.controls["pairs"].value
+    assert "&lt;b&gt;film 0" in shown
+    assert "<b>film" not in shown
 
 
 def test_without_a_change_of_sides_that_is_said():

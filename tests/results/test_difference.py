@@ -289,6 +289,7 @@ def saved(audit, path, **how):
     "more",
     [
         {},
+        {"producer": "seller", "cluster": "producer", "correction": "plain"},
         pytest.param({"weight": "w"}, marks=pytest.mark.long),
         pytest.param({"weight": "w", "estimand": "root"}, marks=pytest.mark.long),
     ],
@@ -303,7 +304,7 @@ def test_saved_audits_of_other_queries_equal_those_with_rows(tmp_path, more):
     rows, sums = mpc.difference(*audits), mpc.difference(*kept)
     assert sums.attrs["from"] == "sums"
     assert sums.attrs["assumes"] == ""
-    assert sums.attrs["cluster"] == "union"
+    assert sums.attrs["cluster"] == more.get("cluster", "union")
     names = ["difference", "std_error", "dof", "ci_low", "p_adjusted", "sum_std_error", "sum_dof"]
     for name in names:
         np.testing.assert_allclose(sums.data[name], rows.data[name], rtol=1e-9, atol=1e-12)
@@ -336,6 +337,18 @@ def test_queries_that_only_one_log_has_are_counted_in_words():
     audits = [audit_of(make_log(k, first=first)) for k, first in ((7, 0), (8, 39), (8, 100))]
     assert "1 query is in both logs." in mpc.difference(*audits[:2]).attrs["notes"]
     assert "no query is in both logs." in mpc.difference(audits[0], audits[2]).attrs["notes"]
+
+
+def test_groups_that_only_one_audit_has_are_named():
+    frame = make_log(7)
+    audits = [audit_of(frame, groups=groups) for groups in (["a", "b"], ["b", "c"])]
+    found = mpc.difference(*audits)
+    assert found.groups == ("b",)
+    assert "Not compared, for only one audit has them: 'a' and 'c'." in found.summary()
+    later = [audit_of(make_log(8, first=100), groups=["b"]), audits[0]]
+    said = mpc.trend(later).summary()
+    assert "Not followed, for not all periods have it: 'a'." in said
+    assert "Not compared" not in said
 
 
 def test_a_saved_audit_has_its_own_differences_where_it_kept_its_queries(tmp_path):
@@ -448,6 +461,30 @@ def test_an_audit_against_itself_is_exactly_nothing(tmp_path):
         assert (found.data["verdict"] == "no difference").all()
         assert found.no_worse()["no_worse"].all()
         assert found.gate()[0] == 0
+
+
+def test_outcomes_that_are_all_alike_do_not_make_other_pairs_the_same():
+    audit = audit_of(make_log(14).assign(y=1.0))
+    found = audit.difference("other", "baseline")
+    assert (found.data["verdict"] == "not estimable").all()
+    assert "the same pairs" not in found.summary()
+    assert found.gate()[0] == 2
+    assert is_nothing(audit.difference("other", "other"))
+
+
+def test_a_pool_less_one_of_its_own_logs_is_refused(tmp_path):
+    frames = [make_log(9), make_log(10, first=100), make_log(11, first=200)]
+    one, two, three = (audit_of(frame, cluster="query") for frame in frames)
+    pooled = mpc.pool([one, two])
+    for new, old in [(pooled, one), (saved(two, tmp_path / "2.nc"), pooled)]:
+        with pytest.raises(mpc.MpcError, match="got the same rows"):
+            mpc.difference(new, old)
+    with pytest.raises(mpc.MpcError, match="got the same rows in '1' and '2'"):
+        mpc.trend([pooled, two])
+    more = mpc.pool([saved(pooled, tmp_path / "p.nc"), three])
+    with pytest.raises(mpc.MpcError, match="got two of the same rows"):
+        mpc.pool([more, one])
+    assert mpc.difference(three, pooled).groups == one.groups
 
 
 def test_a_less_b_is_minus_b_less_a():
