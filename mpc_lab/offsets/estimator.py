@@ -19,10 +19,11 @@ from mpc_lab.objective.offsets import shift_scores
 from mpc_lab.offsets.fitting import Asked, find_offsets, make_guarantee
 from mpc_lab.offsets.guarantee import Guarantee
 from mpc_lab.pairing.kernels import announce_compilation
+from mpc_lab.pairing.log import select_groups
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import get_column, numbers, open_table, read_groups
 from mpc_lab.roles import ROLES
-from mpc_lab.vocabulary import Flags, Floats
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
     from typing import Self
@@ -404,12 +405,9 @@ class ScoreColumns:
         found = read_groups(table, self.group, self.group_sep)
         place = {self._key(name): k for k, name in enumerate(found.groups)}
         kept = [name for name in chosen.index if self._key(name) in place]
-        members: list[Flags] = []
-        for name in kept:
-            number = place[self._key(name)]
-            bits = found.masks[number // 64] >> (number % 64)
-            members.append((bits & 1) != 0)
-        return shift_scores(score, members, np.asarray(chosen.loc[kept], np.float64))
+        places = np.array([place[self._key(name)] for name in kept], dtype=np.int64)
+        masks = select_groups(found.masks, places)
+        return shift_scores(score, masks, np.asarray(chosen.loc[kept], np.float64))
 
     def _key(self, name: str) -> Any:
         """Return what tells groups apart: a whole number and the same one as a float are one."""
