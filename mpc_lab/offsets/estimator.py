@@ -22,6 +22,7 @@ from mpc_lab.pairing.kernels import announce_compilation
 from mpc_lab.pairing.log import select_groups
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import get_column, numbers, open_table, read_groups
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.roles import ROLES
 from mpc_lab.vocabulary import Floats
 
@@ -324,10 +325,10 @@ def _series(values: dict[str, float]) -> pd.Series[float]:
 
 def _check_ranking(ranking: Any, drop: float | None) -> None:
     if not isinstance(ranking, Ranking):
-        raise MpcError(
-            f"ranking must be an mpc.Ranking; got {type(ranking).__name__}. Make one with "
-            "mpc.Ranking(frame, query=…, score=…, outcome=…, group=…)."
-        )
+        remedy = "Make one with mpc.Ranking(frame, query=…, score=…, outcome=…, group=…)."
+        if isinstance(ranking, AuditBase):
+            remedy = "Pass audit.ranking."
+        raise MpcError(f"ranking must be an mpc.Ranking; got {type(ranking).__name__}. {remedy}")
     if ranking.columns.is_rank_only:
         raise MpcError(
             "FairOffsets must have scores to add offsets to; got a log with positions only. Name "
