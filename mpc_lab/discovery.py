@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -17,6 +17,7 @@ from mpc_lab.pairing.correlating import covariances
 from mpc_lab.pairing.terms import Threshold, terms_of
 from mpc_lab.ranking import Ranking, regroup
 from mpc_lab.ranking.attributes import (
+    Attribute,
     Attributes,
     Slices,
     make_slices,
@@ -26,10 +27,11 @@ from mpc_lab.ranking.attributes import (
 from mpc_lab.results import Audit
 from mpc_lab.results.base import settings
 from mpc_lab.results.discovery import FEWEST_CLUSTERS, Discovery
-from mpc_lab.results.schema import text
+from mpc_lab.results.schema import AuditBase, text
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.run import FIRST_PERCENTILE, audit_slices
 from mpc_lab.scoring import Baseline
+from mpc_lab.text import listing
 from mpc_lab.vocabulary import MODES, SYMMETRIC, VARIANCES, Flags
 
 _INFERRED = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "epsilon")
@@ -140,6 +142,7 @@ def discover(
         cluster not in VARIANCES or VARIANCES[cluster].needs_items
     )
     every = read_attributes(ranking, attributes, quantiles)
+    _refuse_what_has_no_slices(ranking, every)
     slices = make_slices(ranking, every, depth, FEWEST_CLUSTERS, by_item)
     if not slices.names:
         raise _none_left(slices.n_conjunctions, ranking)
@@ -184,6 +187,10 @@ def _honest(
 
 def _open(data: Any, columns: Mapping[str, Any]) -> Ranking:
     """Return the rows in memory."""
+    if isinstance(data, AuditBase):
+        raise MpcError(
+            f"data must be a Ranking or a table; got {type(data).__name__}. Pass audit.ranking."
+        )
     own = [name for name in signature(discover).parameters if name not in ("data", "columns")]
     known = own + [name for name in signature(Ranking).parameters if name != "frame"]
     for name in columns:
@@ -209,6 +216,26 @@ def _half(ranking: Ranking, seed: int) -> Flags:
     drawn = np.random.default_rng(seed).permutation(ranking.n_units)
     first[drawn[: (ranking.n_units + 1) // 2]] = True
     return np.asarray(first[unit])
+
+
+def _refuse_what_has_no_slices(ranking: Ranking, every: Sequence[Attribute]) -> None:
+    """Refuse outcomes that are all alike, and attributes that say nothing about items."""
+    if (ranking.outcome == ranking.outcome[0]).all():
+        raise MpcError(
+            f"Outcomes must differ between rows; got {ranking.outcome[0]:g} in every row. Name "
+            "another outcome."
+        )
+    first = np.zeros(ranking.n_queries, dtype=np.int64)
+    first[ranking.query_code[::-1]] = np.arange(ranking.n_rows)[::-1]
+    of_query = first[ranking.query_code]
+    alike = [one.name for one in every if (one.code == one.code[of_query]).all()]
+    if len(alike) == len(every) and ranking.n_rows > ranking.n_queries:
+        names = listing([repr(name) for name in dict.fromkeys(alike)])
+        raise MpcError(
+            f"At least one attribute must tell the items of a query apart; got {names}, the same "
+            "in all rows of each query. Add an attribute of the items, or pass the column as "
+            "segment= to mpc.audit and call by_segment()."
+        )
 
 
 def _none_left(n_conjunctions: int, ranking: Ranking) -> MpcError:

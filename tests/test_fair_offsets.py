@@ -144,7 +144,10 @@ def test_scores_that_say_nothing_get_no_offsets(ranking):
     assert noise.guarantee_.tried.empty
     frame["score"] = 1.0
     equal = mpc.FairOffsets().fit(simulation.ranking_of(frame))
-    assert "too few items have close scores" in str(equal.guarantee_)
+    assert "too few items have close scores that differ" in str(equal.guarantee_)
+    frame["y"], frame["score"] = 1.0, ranking.score
+    flat = mpc.FairOffsets().fit(simulation.ranking_of(frame))
+    assert "among items with close scores y does not vary" in str(flat.guarantee_)
 
 
 def test_groups_with_few_queries_get_none_and_are_listed(ranking):
@@ -337,6 +340,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(ranking):
     frame = ranking.to_frame()
     with pytest.raises(mpc.MpcError, match=r"ranking must be an mpc\.Ranking; got DataFrame"):
         mpc.FairOffsets().fit(frame)
+    with pytest.raises(mpc.MpcError, match=r"got Audit\. Pass audit\.ranking"):
+        mpc.FairOffsets().fit(mpc.audit(ranking, progress=False))
     columns = {"query": "query", "outcome": "y", "group": ["a", "b"]}
     few = mpc.Ranking(frame[frame["query"] < 3], score="score", **columns)
     with pytest.raises(mpc.MpcError, match="at least 4 queries"):

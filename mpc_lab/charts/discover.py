@@ -74,9 +74,9 @@ def _title(found: Discovery, few: pd.DataFrame) -> str:
     n = len(found.found)
     if not n:
         return f"No adjusted interval of {int(found.data.attrs['n_slices']):,} slices excludes 0"
-    names = listing([quote(name) for name in few.index], 3)
     if n == 1:
-        return f"One slice has a gap: {names}"
+        return f"One slice has a gap: {quote(found.found[0])}"
+    names = listing([quote(name) for name in few.index], 3)
     many = "One slice explains" if len(few) == 1 else f"{len(few)} slices explain"
     return f"{many} the {n:,} that have a gap: {names}"
 

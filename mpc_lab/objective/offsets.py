@@ -32,9 +32,10 @@ from mpc_lab.pairing.close_windows import (
     join_scores,
     scores_by_windows,
 )
+from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.log import Log, PlainWalk, resort
 from mpc_lab.pairing.walk import Walk
-from mpc_lab.vocabulary import Flags, Floats, Masks
+from mpc_lab.vocabulary import Flags, Floats, Ints, Masks
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -198,7 +199,7 @@ def fit_offsets(
         step = np.clip(last.gap / first.slope, -_LONGEST_STEP * spread, _LONGEST_STEP * spread)
         offsets = offsets + step
         n_steps += 1
-        moved = resort(log, shift_scores(log.score, member_rows(log.masks, n_groups), offsets))
+        moved = resort(log, shift_scores(log.score, log.masks, offsets))
         last = fit_close(walk_of(moved), window, level=level)
     return Offsets(offsets, first, last, n_steps, not _is_open(last), window.width)
 
@@ -207,22 +208,28 @@ def _is_open(found: CloseFit) -> bool:
     return bool((np.abs(found.gap) > _ENOUGH * found.std_error).any())
 
 
-def member_rows(masks: Masks, n_groups: int) -> list[Flags]:
-    """Return which rows are in each group."""
-    return [(masks[g // 64] >> np.uint64(g % 64)) & np.uint64(1) != 0 for g in range(n_groups)]
-
-
-def shift_scores(score: Floats, members: list[Flags], offsets: Floats) -> Floats:
+def shift_scores(score: Floats, masks: Masks, offsets: Floats) -> Floats:
     """Return scores with the offsets of all groups of a row added, one after the other.
 
     Offsets of 0 are left out: whoever adds the others in the same order, and 0 to rows outside a
     group, gets the same bits.
     """
     moved = score.copy()
-    for member, offset in zip(members, offsets, strict=True):
-        if offset != 0.0:
-            moved += np.where(member, offset, 0.0)
+    _add_offsets(moved, masks, np.flatnonzero(offsets), offsets)
     return moved
+
+
+@kernel
+def _add_offsets(moved: Floats, masks: Masks, groups: Ints, offsets: Floats) -> None:
+    """Add the offsets of some groups to the scores of their rows, row by row."""
+    one = np.uint64(1)
+    for row in range(len(moved)):
+        value = moved[row]
+        for g in groups:
+            inside = (masks[g // 64, row] >> np.uint64(g % 64)) & one != 0
+            # 0 is added, too: it makes 0 of -0, as it does wherever scores are added up otherwise.
+            value += offsets[g] if inside else 0.0
+        moved[row] = value
 
 
 Intervals = tuple[tuple[float, float], ...]

@@ -19,10 +19,12 @@ from mpc_lab.objective.offsets import shift_scores
 from mpc_lab.offsets.fitting import Asked, find_offsets, make_guarantee
 from mpc_lab.offsets.guarantee import Guarantee
 from mpc_lab.pairing.kernels import announce_compilation
+from mpc_lab.pairing.log import select_groups
 from mpc_lab.ranking import Ranking
 from mpc_lab.ranking.columns import get_column, numbers, open_table, read_groups
+from mpc_lab.results.schema import AuditBase
 from mpc_lab.roles import ROLES
-from mpc_lab.vocabulary import Flags, Floats
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
     from typing import Self
@@ -323,10 +325,10 @@ def _series(values: dict[str, float]) -> pd.Series[float]:
 
 def _check_ranking(ranking: Any, drop: float | None) -> None:
     if not isinstance(ranking, Ranking):
-        raise MpcError(
-            f"ranking must be an mpc.Ranking; got {type(ranking).__name__}. Make one with "
-            "mpc.Ranking(frame, query=…, score=…, outcome=…, group=…)."
-        )
+        remedy = "Make one with mpc.Ranking(frame, query=…, score=…, outcome=…, group=…)."
+        if isinstance(ranking, AuditBase):
+            remedy = "Pass audit.ranking."
+        raise MpcError(f"ranking must be an mpc.Ranking; got {type(ranking).__name__}. {remedy}")
     if ranking.columns.is_rank_only:
         raise MpcError(
             "FairOffsets must have scores to add offsets to; got a log with positions only. Name "
@@ -404,12 +406,9 @@ class ScoreColumns:
         found = read_groups(table, self.group, self.group_sep)
         place = {self._key(name): k for k, name in enumerate(found.groups)}
         kept = [name for name in chosen.index if self._key(name) in place]
-        members: list[Flags] = []
-        for name in kept:
-            number = place[self._key(name)]
-            bits = found.masks[number // 64] >> (number % 64)
-            members.append((bits & 1) != 0)
-        return shift_scores(score, members, np.asarray(chosen.loc[kept], np.float64))
+        places = np.array([place[self._key(name)] for name in kept], dtype=np.int64)
+        masks = select_groups(found.masks, places)
+        return shift_scores(score, masks, np.asarray(chosen.loc[kept], np.float64))
 
     def _key(self, name: str) -> Any:
         """Return what tells groups apart: a whole number and the same one as a float are one."""

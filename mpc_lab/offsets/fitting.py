@@ -67,8 +67,7 @@ class Shifted:
 
     def scores(self, ranking: Ranking, group: str) -> Floats:
         """Return the scores of all rows; the group does not matter."""
-        members = [ranking.member(each) for each in ranking.groups]
-        return shift_scores(ranking.score, members, self.offsets)
+        return shift_scores(ranking.score, ranking.masks, self.offsets)
 
     def alpha_in(self, ranking: LogFacts) -> float | None:
         """Return None: the rule is not a boost of one group."""

@@ -120,8 +120,13 @@ class Guarantee:
         if self.reason == "groups":
             return "No offsets: no group has enough effective queries to be given one."
         if self.reason == "slope":
+            if self.slope == 0:
+                return f"No offsets: among items with close scores {self.outcome} does not vary."
             if not np.isfinite(self.slope_low):
-                return "No offsets: too few items have close scores to fit how outcomes rise."
+                return (
+                    "No offsets: too few items have close scores that differ to fit how "
+                    f"{self.outcome} rises with the score."
+                )
             ends = f"{number(self.slope_low, 3)} to {number(self.slope_high, 3)}"
             return (
                 f"No offsets: among items with close scores {self.outcome} does not clearly rise "

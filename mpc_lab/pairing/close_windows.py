@@ -103,11 +103,11 @@ class UnitScores(NamedTuple):
 
 def scores_by_windows(window: Window, fit: Floats, log: Log, first: int, last: int) -> UnitScores:
     """Return what some units add, given the coefficients (column,)."""
-    found, apart = np.zeros((last - first, len(fit))), np.zeros((last - first, 2))
-    _add_scores(_rows(window, log), fit, first, last, found, apart)
+    outer, apart = np.zeros((len(fit), len(fit))), np.zeros((last - first, 2))
+    _add_scores(_rows(window, log), fit, first, last, outer, apart)
     free = apart[:, 0]
     met = int(np.count_nonzero(apart[:, 1]))
-    return UnitScores(found.T @ found, float(free.sum()), float(free @ free), met)
+    return UnitScores(outer, float(free.sum()), float((free**2).sum()), met)
 
 
 def join_scores(parts: list[UnitScores], n_columns: int) -> UnitScores:
@@ -286,8 +286,10 @@ def _add_gram(
 
 @kernel
 def _add_scores(
-    rows: _WindowRows, fit: Floats, first: int, last: int, found: Floats, apart: Floats
+    rows: _WindowRows, fit: Floats, first: int, last: int, outer: Floats, apart: Floats
 ) -> None:
+    # Outer products are added up here: a product of matrices, asked for by threads of ours that
+    # work on blocks, starts threads of its own and takes longer than all else.
     constant = rows.n_groups + 1
     longest = _longest(rows, first, last)
     upper, lower = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
@@ -296,7 +298,9 @@ def _add_scores(
     left, left_far = np.empty(longest + 1), np.empty(longest + 1)
     residual = np.empty(longest)
     at, z = np.empty(rows.n_groups + 3, dtype=np.int64), np.empty(rows.n_groups + 3)
+    found = np.empty(len(fit))
     for unit in range(first, last):
+        found[:] = 0.0
         for q in range(rows.units[unit], rows.units[unit + 1]):
             start, end = rows.starts[q], rows.starts[q + 1]
             pairs, ties = _find_windows(rows, start, end, upper, lower, place)
@@ -327,5 +331,10 @@ def _add_scores(
                 error += turned[r] * residual[r]
                 n = _features(rows, start + r, place[r], 0.0, at, z)
                 for a in range(n - 1):
-                    found[unit - first, at[a]] += weight * of_row * z[a]
-            found[unit - first, constant] += weight * (error - fit[constant] * whole)
+                    found[at[a]] += weight * of_row * z[a]
+            found[constant] += weight * (error - fit[constant] * whole)
+        if apart[unit - first, 1] > 0:
+            for i in range(len(found)):
+                if found[i] != 0.0:
+                    for j in range(len(found)):
+                        outer[i, j] += found[i] * found[j]

@@ -228,10 +228,15 @@ class Discovery:
             return ["Call minimal() for the few slices that explain the others."]
         few = [quote(name) for name in self._few.index]
         net = "it" if len(few) == 1 else "them"
-        return [
+        lines = [
             f"{'One slice explains' if len(few) == 1 else f'{len(few)} slices explain'} what was "
             f"found: net of {net}, no other slice has a significant gap. {listing(few)}."
         ]
+        hidden = [quote(name) for name in self._few.index if name not in self.found]
+        if hidden:
+            are = "is" if len(hidden) == 1 else "are"
+            lines.append(f"{listing(hidden)} {are} not significant without the others held fixed.")
+        return lines
 
     def __str__(self) -> str:
         return self.summary()

@@ -122,6 +122,19 @@ def test_a_slope_that_may_be_0_gives_no_offsets():
 
 
 def test_offsets_of_a_row_add_up():
-    members = [np.array([True, True, False]), np.array([False, True, False])]
-    moved = shift_scores(np.zeros(3), members, np.array([0.1, 0.2]))
+    masks = np.array([[1, 3, 0]], dtype=np.uint64)
+    moved = shift_scores(np.zeros(3), masks, np.array([0.1, 0.2]))
     assert moved.tolist() == [0.1, 0.1 + 0.2, 0.0]
+
+
+def test_offsets_of_many_groups_are_added_in_their_order():
+    rng = np.random.default_rng(0)
+    masks = rng.integers(0, 2**63, (2, 50), dtype=np.uint64)
+    offsets = rng.normal(size=70) * (rng.random(70) < 0.8)
+    score = np.r_[-0.0, np.nan, rng.normal(size=48)]
+    expected = score.copy()
+    for g in np.flatnonzero(offsets):
+        member = (masks[g // 64] >> np.uint64(g % 64)) & np.uint64(1) != 0
+        expected += np.where(member, offsets[g], 0.0)
+    assert shift_scores(score, masks, offsets).tobytes() == expected.tobytes()
+    assert shift_scores(score, masks, np.zeros(70)).tobytes() == score.tobytes()

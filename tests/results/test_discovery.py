@@ -192,6 +192,23 @@ def test_the_chart_shows_what_explains_strongly_and_the_rest_pale(planted):
     assert f"The 1 most significant of {len(planted.found)} found" in subtitle(few)
 
 
+def test_a_slice_that_only_the_joint_fit_shows_is_said_to_be_one():
+    """Most new items are imitations, whose lower outcomes hide that new ones are higher."""
+    rng = np.random.default_rng(0)
+    new = rng.random(3000) < 0.5
+    copied = rng.random(3000) < np.where(new, 0.75, 0.25)
+    score = rng.random(3000)
+    outcome = score - 0.6 * copied + 0.3 * new + 0.1 * rng.normal(size=3000)
+    tags = np.where(copied, "copy|", "|").astype(object) + np.where(new, "new", "")
+    log = {"query": np.repeat(np.arange(300), 10), "score": score, "outcome": outcome}
+    columns = {name: name for name in log} | {"group": "tags", "group_sep": "|"}
+    found = mpc.discover(log | {"tags": tags}, ["tags"], depth=1, progress=False, **columns)
+    assert found.found == ("copy",)
+    assert sorted(found.minimal().index) == ["copy", "new"]
+    assert "'new' is not significant without the others held fixed." in found.summary()
+    assert title(mpc.charts.discover(found)) == "One slice has a gap: 'copy'"
+
+
 def test_honest_halves_share_no_query_and_test_only_what_the_first_found(frame):
     log = shop(seed=4, queries=300, effect=0.8)
     found = mpc.discover(log, NAMES, honest=True, **CUT)
@@ -283,7 +300,8 @@ def test_without_groups_a_frame_of_any_kind_gives_the_same(frame, found):
         ([["genre"]], {}, r"attributes must be names of columns.*got \['genre'\] among them"),
         ({"odd": [{}] * 1800}, {}, "Attribute 'odd' must hold values that can be compared"),
         ([COLUMNS["outcome"]], {}, "An attribute must not be the outcome"),
-        (["query"], {}, "20 or more effective clusters on each side; got none among 4"),
+        (["query"], {}, "must tell the items of a query apart; got 'query', the same in all"),
+        ({"rare": np.arange(1800) < 3}, {}, "20 or more effective clusters .*; got none among 2"),
         ({"when": np.resize(np.array(["2026-01-01"], "M8[D]"), 1800)}, {}, "got dates"),
         ({f"a{k}": np.resize(np.arange(8), 1800) for k in range(30)}, {}, r"got 28,080\. Name"),
     ],
@@ -291,6 +309,17 @@ def test_without_groups_a_frame_of_any_kind_gives_the_same(frame, found):
 def test_a_bad_argument_is_named(frame, attributes, options, message):
     with pytest.raises(mpc.MpcError, match=message):
         mpc.discover(frame, attributes, progress=False, **{**COLUMNS, **options})
+
+
+def test_a_log_that_cannot_be_searched_says_why(frame):
+    with pytest.raises(mpc.MpcError, match="Outcomes must differ between rows; got 1 in every row"):
+        mpc.discover(frame.assign(outcome=1.0), ["genre"], progress=False, **COLUMNS)
+    audit = mpc.audit(frame, group="genre", progress=False, **COLUMNS)
+    with pytest.raises(mpc.MpcError, match=r"got Audit\. Pass audit\.ranking"):
+        mpc.discover(audit, ["genre"])
+    alone = frame.assign(query=np.arange(len(frame)))
+    with pytest.raises(mpc.MpcError, match="got none among 3 in 1,800 queries"):
+        mpc.discover(alone, ["genre"], progress=False, **COLUMNS)
 
 
 def test_too_many_slices_are_counted(frame, monkeypatch):
