@@ -39,16 +39,28 @@ def near_match(name: object, choices: Iterable[str]) -> str:
     --------
     >>> near_match("scroe", ["score", "user"])
     " Did you mean 'score'?"
+    >>> near_match("CR3", ["cr3", "plain"])
+    " Did you mean 'cr3'?"
     """
     names = [str(choice) for choice in choices]
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-    if close:
-        return f" Did you mean {close[0]!r}?"
+    close = _closest(str(name), names)
+    if close is not None:
+        return f" Did you mean {close!r}?"
     if not names:
         return ""
     listed = ", ".join(repr(choice) for choice in names[:_LISTED_AT_MOST])
     more = f" and {len(names) - _LISTED_AT_MOST} more" if len(names) > _LISTED_AT_MOST else ""
     return f" There are: {listed}{more}."
+
+
+def _closest(name: str, names: list[str]) -> str | None:
+    """Return the name that looks most like another, be it in capitals; None where none does."""
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return close[0]
+    by_small = {one.casefold(): one for one in reversed(names)}
+    close = difflib.get_close_matches(name.casefold(), by_small, n=1, cutoff=0.6)
+    return by_small[close[0]] if close else None
 
 
 def near_matches(names: Iterable[str], choices: Iterable[str]) -> str:
@@ -60,9 +72,9 @@ def near_matches(names: Iterable[str], choices: Iterable[str]) -> str:
     " Did you mean 'score', 'user'?"
     """
     known = list(choices)
-    found = [difflib.get_close_matches(name, known, n=1, cutoff=0.6) for name in names]
-    if all(found):
-        return f" Did you mean {', '.join(repr(one[0]) for one in found)}?"
+    found = [_closest(name, known) for name in names]
+    if all(one is not None for one in found):
+        return f" Did you mean {', '.join(map(repr, found))}?"
     return near_match("", known)
 
 

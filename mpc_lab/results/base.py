@@ -145,7 +145,7 @@ def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | 
     if is_rank_only(audit) and mode != ADJACENT.name:
         raise MpcError(
             f"pairing_mode must be {ADJACENT.name!r} for a log without scores; got {mode!r}. "
-            "Places do not say how far apart two items are."
+            f"Places do not say how far apart two items are. Pass pairing_mode={ADJACENT.name!r}."
         )
     if audit._scores is not None:
         return audit._scores(rule, group)

@@ -92,8 +92,10 @@ def test_a_rank_only_audit_refuses_questions_that_need_scores(frame):
     for method in ("limit", "certificate", "boost_curve", "fair_boost", "closeness"):
         with pytest.raises(mpc.MpcError, match="must have a log with scores"):
             getattr(audit, method)("g0")
-    with pytest.raises(mpc.MpcError, match="pairing_mode must be 'adjacent'"):
+    with pytest.raises(mpc.MpcError, match="pairing_mode must be 'adjacent'") as error:
         audit.pairs("g0")
+    assert str(error.value).endswith("Pass pairing_mode='adjacent'.")
+    assert len(audit.balance(group="g0", pairing_mode="adjacent", permutations=0).n_pairs) == 1
 
 
 def test_a_report_of_places_alone_is_written(frame, tmp_path, no_charts):
