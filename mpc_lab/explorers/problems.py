@@ -50,10 +50,10 @@ from mpc_lab.ranking.columns import (
     take_rows,
 )
 from mpc_lab.ranking.names import OF_ITEMS
-from mpc_lab.roles import NEEDED_ROLES, ROLES
+from mpc_lab.roles import NEEDED_ROLES, ROLES, Role
 from mpc_lab.text import name as shown
 from mpc_lab.text import plural, quote
-from mpc_lab.vocabulary import Flags, Floats, Ints, Role
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 MOST_SHOWN = 20
 _MANY_GROUPS = 200
