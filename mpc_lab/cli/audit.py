@@ -172,11 +172,11 @@ def _keywords(
         name: found[0] if len(found) == 1 else found for name, found in roles.items()
     }
     if "examined" in single:
-        single["examined"] = _examined(single["examined"], known)
+        single["examined"] = _read_examined(single["examined"], known)
     return {**single, **{name: given[name] for name in _SAID if name in given}}
 
 
-def _examined(given: str, known: Sequence[str]) -> Any:
+def _read_examined(given: str, known: Sequence[str]) -> Any:
     """Return a column, or the power law of an exponent that is given."""
     from mpc_lab.ranking import PowerLaw
 
@@ -196,7 +196,7 @@ def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
         if value is not None:
             roles[name] = names(value, known) if isinstance(value, list) else [value]
     if given.get("guess"):
-        roles = _guessed(files, given, roles) | roles
+        roles = _guess(files, given, roles) | roles
     ranked = {"score"} if roles.get("position") else set()
     absent = [name for name in NEEDED_ROLES if not roles.get(name) and name not in ranked]
     if absent:
@@ -216,7 +216,7 @@ def _or_guess(given: dict[str, Any]) -> str:
     return ", or let --guess choose"
 
 
-def _guessed(
+def _guess(
     files: Files, given: dict[str, Any], roles: dict[str, list[str]]
 ) -> dict[str, list[str]]:
     """Guess the columns from the first rows, and print the guess."""

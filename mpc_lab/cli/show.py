@@ -32,11 +32,11 @@ def show_checks(result: Audit, *, error: bool) -> None:
     """Print what every check of the preflight says."""
     from mpc_lab.results.preflight import every_line
 
-    lines = "\n".join([*_typed(every_line(result._checked, shell=True)), ""])
+    lines = "\n".join([*_write_as_typed(every_line(result._checked, shell=True)), ""])
     print(plain(lines, lines=True), file=sys.stderr if error else sys.stdout)
 
 
-def _typed(lines: Iterable[str]) -> Iterator[str]:
+def _write_as_typed(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines with options of the line for keywords, but for calls that are Python whole."""
     yield from (line if "= mpc.audit(" in line else as_typed(line) for line in lines)
 
@@ -74,7 +74,7 @@ def show(
     lines = [line for line in result.summary().splitlines() if line not in said]
     if typed:
         in_shell = {one.line: one.for_shell.line for one in result._checked}
-        lines = [*_typed(in_shell.get(line, line) for line in lines)]
+        lines = [*_write_as_typed(in_shell.get(line, line) for line in lines)]
     print(plain("\n".join(lines), lines=True), file=stream)
     print(file=stream)
     if title:
@@ -152,10 +152,10 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[str]]:
     if "exploratory" in frame:
         made["declared"] = ["no: exploratory" if flag else "yes" for flag in frame["exploratory"]]
     return made | {
-        "gap": [_signed(value, places) for value in frame["estimate"].tolist()],
+        "gap": [_write_signed(value, places) for value in frame["estimate"].tolist()],
         # The interval that the verdict rests on.
         _BRACKET: [
-            f"{_signed(a, places)} to {_signed(b, places)}" if a == a else NOTHING
+            f"{_write_signed(a, places)} to {_write_signed(b, places)}" if a == a else NOTHING
             for a, b in zip(low, high, strict=True)
         ],
         "pairs": [f"{count:,}" for count in frame["n_pairs"]],
@@ -170,7 +170,7 @@ def _shared_places(low: list[float], high: list[float]) -> int:
     return min(max(known, default=3), 6)
 
 
-def _signed(value: float, places: int) -> str:
+def _write_signed(value: float, places: int) -> str:
     return entry(value, f"+,.{places}f")
 
 

@@ -417,7 +417,7 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     start = np.zeros(sum(int(np.prod(shape)) for shape in _shapes(layout)))
     packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
     sums, twin, cells, shares = _unpack(layout, packed)
-    return _cumulated(layout, sums, twin, cells, shares, tables.first())
+    return _cumulate(layout, sums, twin, cells, shares, tables.first())
 
 
 def n_twins(layout: Layout) -> int:
@@ -517,7 +517,7 @@ def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
         )
 
 
-def _cumulated(
+def _cumulate(
     layout: Layout, sums: Floats, twin: Floats, cells: Floats, shares: Floats, first: FirstBins
 ) -> Moments:
     sums, twin, shares = (np.cumsum(part, axis=-2) for part in (sums, twin, shares))
