@@ -17,6 +17,7 @@ from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
 from mpc_lab.results.base import has_tied_pairs, settings
 from mpc_lab.results.questions.power import findable, threshold_of, tried
 from mpc_lab.results.wording import (
+    columns_of,
     declared,
     gap_in_words,
     left_out_in_words,
@@ -416,7 +417,7 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
         Empty where no positions were logged, where outcomes were divided by how likely a place is
         looked at, or where the effect is not clear.
     """
-    columns = json.loads(str(options.get("columns", "{}")))
+    columns = columns_of(options)
     if "place_effect" not in audit.headline or not columns.get("position"):
         return ""
     if columns.get("examined") is not None:
