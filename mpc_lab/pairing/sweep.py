@@ -555,10 +555,8 @@ def _cumulate(
         found = found.with_weights(PairWeights(weight, total, of_pairs, by_query))
     if not rows.twin:
         return found
-    for values, both, column in (
-        (queries, counts[1], TWIN_QUERIES),
-        (clusters, counts[2], TWIN_UNITS),
-    ):
+    of_units = ((queries, counts[1], TWIN_QUERIES), (clusters, counts[2], TWIN_UNITS))
+    for values, both, column in of_units:
         values[mode] = both[below] + both[above] - twin[..., column].astype(np.int64)
     found.items[mode] = count_first(first, layout.n_groups, layout.n_bins, [(below, above)])[0]
     if layout.by_place:
