@@ -1,11 +1,56 @@
 """What the columns of a log are for: every role, with all that is asked and said of it.
 
-May import from: vocabulary.
+May import from: nothing here.
 """
 
 from __future__ import annotations
 
-from mpc_lab.vocabulary import Role
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a column of a log is for.
+
+    Attributes
+    ----------
+    name : str
+        The keyword of `mpc_lab.Ranking`, the key of a config file, and the word in errors.
+    label, hint : str
+        What the panel that starts from a log says of it.
+    help : str
+        What the command line says of it.
+    words : tuple of str
+        Words in the name of a column that suggest the role, the most telling first.
+    is_needed : bool
+        Whether there is no audit without it.
+    takes_several : bool
+        Whether it may be several columns together.
+    is_number : bool
+        Whether its column holds numbers, rather than ids or labels.
+    is_unique : bool
+        Whether a value may occur only once in a query.
+    is_constant : bool
+        Whether all rows of a query must have the same value.
+    may_be_missing : bool
+        Whether a row may lack it.
+    """
+
+    name: str
+    label: str
+    hint: str
+    help: str
+    words: tuple[str, ...]
+    is_needed: bool = False
+    takes_several: bool = False
+    is_number: bool = False
+    is_unique: bool = False
+    is_constant: bool = False
+    may_be_missing: bool = False
+
+    def describe(self, column: object) -> str:
+        """Begin a sentence about the column that plays the role."""
+        return f"The {self.name} column {column!r}"
 
 
 def _role(name: str, hint: str, help: str, words: str, **settings: bool) -> Role:

@@ -154,7 +154,7 @@ def _around_differences(names: Sequence[str], at_most: int) -> list[str]:
     tail = min(end, room - min(start, room // 2))
     head = min(start, room - tail)
     return [
-        f"{_ended(first[:head], start)}{part}{_begun(one[len(one) - tail :] if tail else '', end)}"
+        f"{_end(first[:head], start)}{part}{_begun(one[len(one) - tail :] if tail else '', end)}"
         for one, part in zip(names, parts, strict=True)
     ]
 
@@ -165,7 +165,7 @@ def _beginning(names: Sequence[str]) -> int:
     return next((k for k in range(shortest) if len({one[k] for one in names}) > 1), shortest)
 
 
-def _ended(head: str, whole: int) -> str:
+def _end(head: str, whole: int) -> str:
     return head if len(head) == whole else f"{head.rstrip()}…"
 
 

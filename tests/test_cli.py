@@ -12,8 +12,8 @@ from rich.console import Console
 
 import mpc_lab as mpc
 from mpc_lab import cli
-from mpc_lab.cli.audit import headline_table
 from mpc_lab.cli.options import Command
+from mpc_lab.cli.show import headline_table
 from mpc_lab.pairing.kernels import announce_compilation
 
 SMALL = ["demo", "--queries", "200", "--no-progress"]

@@ -12,7 +12,7 @@ import pytest
 
 import mpc_lab as mpc
 from mpc_lab import cli
-from mpc_lab.cli.audit import neutral
+from mpc_lab.cli.show import neutral
 from mpc_lab.report.sections import SECTIONS
 
 COLUMNS = {"query": "query", "item": "item", "score": "score", "outcome": "outcome"}

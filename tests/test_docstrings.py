@@ -35,7 +35,9 @@ def test_every_method_of_an_audit_says_what_it_takes_and_gives_and_shows_it(name
     listed = text.partition("\nParameters\n")[2].partition("\nReturns\n")[0]
     described = re.findall(r"\w+", " ".join(re.findall(r"^(\S.*?)(?: : .*)?$", listed, re.M)))
     assert set(described) >= set(takes)
-    assert f".{name}(" in text.split("\nExamples\n")[1]
+    example = text.split("\nExamples\n")[1]
+    assert example.startswith("--------\n>>> import")
+    assert f".{name}(" in example
 
 
 def test_no_backslash_of_an_equation_was_lost():

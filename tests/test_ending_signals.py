@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+from helpers.spinning import spin
 from mpc_lab import cli
 from mpc_lab.cli.process import EndingSignals, Stopped
 from mpc_lab.engines.duckdb.chunks import spill_folder
-from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, kernel, stop_flag
+from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, stop_flag
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs the signals of POSIX")
 
@@ -171,16 +172,6 @@ def test_the_explorer_is_stopped_before_it_serves(tmp_path, name, code):
     _, err = process.communicate()
     assert (process.returncode, err) == (code, said(name))
     assert list((tmp_path / "temporary").iterdir()) == []
-
-
-@kernel
-def spin(stop, steps, x):
-    """Run for long unless it is stopped; like our kernels, it writes to memory while it does."""
-    for _ in range(steps):
-        if stop[0]:
-            return
-        for _ in range(500):
-            x[0] = 4.0 * x[0] * (1.0 - x[0])
 
 
 def run_instead(monkeypatch, work):

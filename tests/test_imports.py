@@ -7,6 +7,7 @@ import functools
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -175,6 +176,16 @@ def test_no_entry_of_the_lists_above_is_stale():
         if ROOMS.index(room_of(other)) > ROOMS.index(room_of(name))
     }
     assert set(FORWARD) - looking == set()
+
+
+def test_no_name_of_a_class_exists_twice():
+    names = [
+        node.name
+        for path in modules().values()
+        for node in ast.walk(parsed(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 def test_every_package_asked_for_is_declared():

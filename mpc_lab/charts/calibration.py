@@ -84,7 +84,7 @@ def calibration(
     lines.append(f"Gap by segment: {_gaps(shown, parts)}")
     more = len(segments) - len(shown)
     lines += [f"The first {len(shown)} of {len(segments)} segments"] if more else []
-    panels = _faceted(shown, parts, theme.outcome_title(audit), look, ends)
+    panels = _facet(shown, parts, theme.outcome_title(audit), look, ends)
     return theme.finish(panels, words, lines, 2 * 270)
 
 
@@ -231,7 +231,7 @@ def _layers(
     return theme.layered(fitted.encode(y=alt.Y("fit:Q", title=title)), bars, dots)
 
 
-def _faceted(
+def _facet(
     segments: list[str],
     found: list[xr.Dataset],
     outcome: str,

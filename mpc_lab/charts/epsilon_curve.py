@@ -65,7 +65,7 @@ def epsilon_curve(
     gap = _gap(frame, cell, span, colour, theme.gap_title(audit))
     pairs = _pairs(frame, cell, span)
     if check_flag("live", live):
-        gap, pairs = _brushed(_marked(gap, frame, "gap"), frame), _marked(pairs, frame, "pairs")
+        gap, pairs = _brush(_mark(gap, frame, "gap"), frame), _mark(pairs, frame, "pairs")
     panels = theme.stacked(gap, pairs, spacing=8)
     subtitle = _subtitle(audit, cell, frame, pairing_mode)
     subtitle += [f"Areas are cut at ±{edge:.3g}; tooltips have their ends"] if edge else []
@@ -139,7 +139,7 @@ def _gap(
     return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT)
 
 
-def _marked(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
+def _mark(panel: alt.LayerChart, frame: pd.DataFrame, field: str) -> alt.LayerChart:
     """Return a panel with a line at the threshold ``at``, and a ring around its point."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_calculate(epsilon="at")
     line = one.mark_rule(color=theme.ACCENT, strokeWidth=1.5).encode(x=alt.X("epsilon:Q"))
@@ -167,7 +167,7 @@ def _params() -> list[Any]:
     return [*(alt.VariableParameter(name=name, value=-1) for name in ("at", "low", "high")), *picks]
 
 
-def _brushed(panel: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
+def _brush(panel: alt.LayerChart, frame: pd.DataFrame) -> alt.LayerChart:
     """Return a panel with a brush, the range from ``low`` to ``high`` shaded, points to click."""
     one = alt.Chart(pd.DataFrame({"one": [1]})).transform_filter("high > low")
     one = one.transform_calculate(epsilon="low", end="high")

@@ -245,7 +245,7 @@ def _rows(cells: list[Cell], names: list[str], scale: tuple[float, float]) -> pd
                 "high": min(cell.high, end) if known else math.nan,
                 "cut_left": start if known and cell.low < start else math.nan,
                 "cut_right": end if known and cell.high > end else math.nan,
-                "number": _signed(cell.estimate, places) if known else "",
+                "number": _write_signed(cell.estimate, places) if known else "",
                 "ends": _ends(cell, places) if math.isfinite(cell.low) else cell.verdict,
                 "interval": with_interval(cell.estimate, cell.low, cell.high),
                 "pairs": f"{cell.pairs:,} at ε = {cell.epsilon:.3g}" if cell.pairs else "0",
@@ -268,13 +268,13 @@ def decimals_of(cells: Sequence[Cell]) -> int:
     return shared_decimals((cell.low, cell.high) for cell in found)
 
 
-def _signed(value: float, places: int) -> str:
+def _write_signed(value: float, places: int) -> str:
     shown = beside(value, places)
     return f"+{shown}" if float(f"{value:.{places}f}") > 0 else shown
 
 
 def _ends(cell: Cell, places: int) -> str:
-    return f"{_signed(cell.low, places)} to {_signed(cell.high, places)}"
+    return f"{_write_signed(cell.low, places)} to {_write_signed(cell.high, places)}"
 
 
 def _curves(

@@ -68,7 +68,7 @@ def placebo(
     lines = [
         f"{plural(len(known), 'group')} of the same size, {_drawn(found)}; "
         f"pairs in both orders{_under(scoring_rule)}; ε = {float(found['epsilon']):.3g}",
-        _rejected(found, level),
+        _say_rejected(found, level),
     ]
     return theme.finish(
         _layers(
@@ -92,7 +92,7 @@ def _drawn(found: xr.Dataset) -> str:
     return "drawn at random among the rows of each query"
 
 
-def _rejected(found: xr.Dataset, level: float) -> str:
+def _say_rejected(found: xr.Dataset, level: float) -> str:
     share, low, high = (float(found[f"placebo_rejected{end}"]) for end in ("", "_low", "_high"))
     if not math.isfinite(share):
         return ""

@@ -91,8 +91,8 @@ def _drawn(at: float, low: float, high: float) -> dict[str, float | str]:
     """Return where an interval is drawn; where it is cut, an arrow and the number that is cut."""
     row: dict[str, float | str] = {
         "at": at if abs(at) <= _CLAMP else math.nan,
-        "low": _clamped(low),
-        "high": _clamped(high),
+        "low": _clamp(low),
+        "high": _clamp(high),
     }
     for way, end, is_cut in (("left", low, low < -_CLAMP), ("right", high, high > _CLAMP)):
         farthest = at if abs(at) > _CLAMP else end
@@ -101,7 +101,7 @@ def _drawn(at: float, low: float, high: float) -> dict[str, float | str]:
     return row
 
 
-def _clamped(value: float) -> float:
+def _clamp(value: float) -> float:
     return float(np.clip(value, -_CLAMP, _CLAMP)) if not math.isnan(value) else math.nan
 
 

@@ -1,14 +1,10 @@
-"""``mpc-lab audit`` and ``mpc-lab demo``: from a log to a table, to files, to the gate's answer.
-
-An audit is shown in words and as a table, and written as CSV that no spreadsheet obeys.
-"""
+"""``mpc-lab audit`` and ``mpc-lab demo``: from a log to a table, to files, to the gate's answer."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +21,14 @@ from mpc_lab.cli.options import (
     read_settings,
 )
 from mpc_lab.cli.runs import RUN_ALONE, audit_run, check_run
+from mpc_lab.cli.show import show, show_checks, to_csv
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
 from mpc_lab.roles import NEEDED_ROLES, ROLES
-from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, middle_cut, plain
+from mpc_lab.text import plain
 from mpc_lab.writing import target_path, write_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.table import Table
-
     from mpc_lab.results import Audit
 
 
@@ -110,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     _write(result, given, planned)
     to_stdout = any(given.get(name) == _STDOUT for name in _PRINTED)
     if given.get("preflight"):
-        _show_checks(result, error=to_stdout)
+        show_checks(result, error=to_stdout)
     if not given.get("quiet"):
         checked, title = bool(given.get("preflight")), given.get("title")
         show(result, error=to_stdout, checked=checked, title=title, typed=True)
@@ -178,11 +172,11 @@ def _keywords(
         name: found[0] if len(found) == 1 else found for name, found in roles.items()
     }
     if "examined" in single:
-        single["examined"] = _examined(single["examined"], known)
+        single["examined"] = _read_examined(single["examined"], known)
     return {**single, **{name: given[name] for name in _SAID if name in given}}
 
 
-def _examined(given: str, known: Sequence[str]) -> Any:
+def _read_examined(given: str, known: Sequence[str]) -> Any:
     """Return a column, or the power law of an exponent that is given."""
     from mpc_lab.ranking import PowerLaw
 
@@ -202,7 +196,7 @@ def _roles(files: Files, given: dict[str, Any]) -> dict[str, list[str]]:
         if value is not None:
             roles[name] = names(value, known) if isinstance(value, list) else [value]
     if given.get("guess"):
-        roles = _guessed(files, given, roles) | roles
+        roles = _guess(files, given, roles) | roles
     ranked = {"score"} if roles.get("position") else set()
     absent = [name for name in NEEDED_ROLES if not roles.get(name) and name not in ranked]
     if absent:
@@ -222,7 +216,7 @@ def _or_guess(given: dict[str, Any]) -> str:
     return ", or let --guess choose"
 
 
-def _guessed(
+def _guess(
     files: Files, given: dict[str, Any], roles: dict[str, list[str]]
 ) -> dict[str, list[str]]:
     """Guess the columns from the first rows, and print the guess."""
@@ -401,203 +395,3 @@ DEMO = Command(
     _run_demo,
     {"description": "Audit the synthetic example of the paper's appendix A, whose gap is known."},
 )
-
-
-_ROWS = 200
-_HEADS = {"scoring_rule": "rule", "pairing_mode": "pairs of"}
-# A spreadsheet takes a text that starts with one of these as a formula.
-_OBEYED = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-
-
-def _show_checks(result: Audit, *, error: bool) -> None:
-    """Print what every check of the preflight says."""
-    from mpc_lab.results.preflight import every_line
-
-    lines = "\n".join([*_typed(every_line(result._checked, shell=True)), ""])
-    print(plain(lines, lines=True), file=sys.stderr if error else sys.stdout)
-
-
-def _typed(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with options of the line for keywords, but for calls that are Python whole."""
-    yield from (line if "= mpc.audit(" in line else as_typed(line) for line in lines)
-
-
-def show(
-    result: Audit,
-    *,
-    error: bool = False,
-    checked: bool = False,
-    title: str | None = None,
-    typed: bool = False,
-) -> None:
-    """Print an audit.
-
-    Parameters
-    ----------
-    result : Audit
-    error : bool
-        To standard error, where standard output is for something else.
-    checked : bool
-        Whether the preflight was printed, so that the summary need not repeat it.
-    title : str, optional
-        What the audit is about: the line above the table.
-    typed : bool
-        Whether it was made by options of the line, which advice then names, and not by Python.
-    """
-    from rich.console import Console
-
-    class PipedConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    stream = sys.stderr if error else sys.stdout
-    said = {one.line for one in result._checked} if checked else set()
-    lines = [line for line in result.summary().splitlines() if line not in said]
-    if typed:
-        in_shell = {one.line: one.for_shell.line for one in result._checked}
-        lines = [*_typed(in_shell.get(line, line) for line in lines)]
-    print(plain("\n".join(lines), lines=True), file=stream)
-    print(file=stream)
-    if title:
-        print(plain(title), file=stream)
-    frame = result.to_frame()
-    console = PipedConsole(highlight=False, file=stream)
-    if not console.is_terminal:
-        console.width = _UNLIMITED  # what reads a file or a pipe takes lines of any length
-    console.print(headline_table(frame.head(_ROWS), console.width))
-    if len(frame) > _ROWS:
-        more = f"and {len(frame) - _ROWS:,} more rows; --csv and --save have them all."
-        print(more, file=stream)
-
-
-_UNLIMITED = 10_000
-_BRACKET = "adjusted\nbracket"
-_NUMBERS = ("gap", _BRACKET, "pairs", "queries", "ε")
-_GIVE_WAY = ("ε", "queries", "pairs", _BRACKET, "gap")
-_FIRST_TO_GO = _GIVE_WAY[:-1]
-_LEAST_NAME = 16
-
-
-def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
-    """Lay out the headline: one row for each audited cell.
-
-    Names are never broken, nor left out: in a narrow terminal the last columns give way to them,
-    and only where verdict and gap would go too they are cut in the middle.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Of ``audit.to_frame()``.
-    width : int
-        How many characters fit into a line.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    columns = _columns(frame)
-    kept = {name: cells for name, cells in columns.items() if name not in _FIRST_TO_GO}
-    if (too_wide := _width(kept) - width) > 0:
-        columns["group"] = _short(frame["group"], columns["group"], too_wide)
-    for name in _GIVE_WAY:
-        if _width(columns) <= width:
-            break
-        columns.pop(name, None)
-    table = Table()
-    for name in columns:
-        table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
-    for row in zip(*columns.values(), strict=True):
-        # Text, not str: rich reads a str as markup.
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _short(groups: pd.Series, shown: list[str], too_wide: int) -> list[str]:
-    """Return names without the middle of the long ones, and still different."""
-    from rich.cells import cell_len
-
-    at_most = max(max(map(cell_len, shown)) - too_wide, _LEAST_NAME)
-    wide = max(math.ceil(cell_len(name) / max(len(name), 1)) for name in shown)  # as in Chinese
-    known = list(dict.fromkeys(groups))
-    short = dict(zip(known, middle_cut(known, at_most // wide), strict=True))
-    return [short[group] for group in groups]
-
-
-def _width(columns: dict[str, list[str]]) -> int:
-    """Return how wide a table of these columns is: a rule and two spaces for each."""
-    from rich.cells import cell_len
-
-    lines = [[*name.split("\n"), *cells] for name, cells in columns.items()]
-    return 1 + sum(3 + max(map(cell_len, column)) for column in lines)
-
-
-def _columns(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the cells of the table by the heads of its columns; numbers of one share digits."""
-    several = [name for name in ("scoring_rule", "pairing_mode") if _differ(frame, name)]
-    low, high = frame["bracket_low"].tolist(), frame["bracket_high"].tolist()
-    places = _shared_places(low, high)
-    made = {"group": [plain(name) for name in frame["group"]]}
-    made |= {_HEADS[name]: [plain(cell) for cell in frame[name]] for name in several}
-    made["verdict"] = [plain(verdict) for verdict in frame["verdict"]]
-    if "exploratory" in frame:
-        made["declared"] = ["no: exploratory" if flag else "yes" for flag in frame["exploratory"]]
-    return made | {
-        "gap": [_signed(value, places) for value in frame["estimate"].tolist()],
-        # The interval that the verdict rests on.
-        _BRACKET: [
-            f"{_signed(a, places)} to {_signed(b, places)}" if a == a else NOTHING
-            for a, b in zip(low, high, strict=True)
-        ],
-        "pairs": [f"{count:,}" for count in frame["n_pairs"]],
-        "queries": [f"{count:,}" for count in frame["n_queries"]],
-        "ε": _thresholds(frame["epsilon"].tolist()),
-    }
-
-
-def _shared_places(low: list[float], high: list[float]) -> int:
-    """Return the decimals of all gaps: those that the narrowest interval deserves, up to 6."""
-    known = [decimals(*ends) for ends in zip(low, high, strict=True) if ends[0] == ends[0]]
-    return min(max(known, default=3), 6)
-
-
-def _signed(value: float, places: int) -> str:
-    return entry(value, f"+,.{places}f")
-
-
-def _thresholds(values: list[float]) -> list[str]:
-    """Return thresholds with three digits of the smallest, unless they are very far apart."""
-    known = [abs(value) for value in values if math.isfinite(value) and value]
-    if not known or max(known) > 10_000 * min(known):
-        return [entry(value, ".3g") for value in values]
-    places = max(2 - math.floor(math.log10(min(known))), 0)
-    return [entry(value, f",.{places}f" if places <= 8 else ".3g") for value in values]
-
-
-def _differ(frame: pd.DataFrame, name: str) -> bool:
-    return name in frame and len(set(frame[name])) > 1
-
-
-def to_csv(audit: Audit) -> str:
-    """Return the headline as CSV.
-
-    A name that a spreadsheet would obey has ``'`` before it, and fewer than 10 queries are "< 10".
-    """
-    frame = audit.to_frame()
-    few = frame["n_queries"].map(is_few)
-    if few.any():
-        frame["n_queries"] = frame["n_queries"].astype(object).where(~few, f"< {FEW}")
-    for name in frame.columns[[frame[name].dtype.kind not in "biuf" for name in frame.columns]]:
-        frame[name] = [neutral(value) for value in frame[name]]
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text
-
-
-def neutral(value: object) -> str:
-    r"""Return a text that a spreadsheet shows and does not obey.
-
-    Examples
-    --------
-    >>> neutral('=HYPERLINK("http://x")'), neutral("Drama")
-    ('\'=HYPERLINK("http://x")', 'Drama')
-    """
-    text = plain(value)
-    return f"'{text}" if text.lstrip().startswith(_OBEYED) else text

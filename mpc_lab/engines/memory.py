@@ -139,7 +139,7 @@ class MemorySource:
             return
         every = np.arange(len(self.groups))
         if isinstance(rule, Boosted) and takes is not None:
-            moved = self._boosted(rule)
+            moved = self._boost(rule)
             if moved is not None and takes(every, moved):
                 yield task(every, MemoryWalk(moved, self.progress))
                 return
@@ -171,7 +171,7 @@ class MemorySource:
             self.progress(label, len(self.groups)) if self.progress else None,
         )
 
-    def _boosted(self, rule: Boosted) -> MovedLog | None:
+    def _boost(self, rule: Boosted) -> MovedLog | None:
         """Return the log in which members of any group are raised.
 
         None where a score becomes infinite: the log of the group that has it says so, if one has.
@@ -240,7 +240,7 @@ class MemorySource:
         if isinstance(rule, Calibrated):
             moved = self._fits.move(number)
         elif isinstance(rule, Boosted):
-            moved = self._boosted(rule)
+            moved = self._boost(rule)
         if moved is not None:
             member = find_members(self.log.masks, number)
             below = self._below
@@ -426,7 +426,7 @@ def open_log(
     if isinstance(data, OpenLog):
         return data
     if isinstance(data, Files) or are_paths(data):
-        names, drop = _named(columns)
+        names, drop = _read_names(columns)
         files = data if isinstance(data, Files) else find_files(data, sep, encoding)
         check_names(names, files.names, f"{files.paths[0]!r}")
         return _open_files(files, names, drop, memory, spill, _columns_of(rules), progress)
@@ -439,12 +439,12 @@ def open_log(
     if _comes_from(data, "dask"):
         from mpc_lab.engines.dask import DaskLog
 
-        names, drop = _named(columns)
+        names, drop = _read_names(columns)
         return DaskLog(data, names, drop=drop)
     if _comes_from(data, "pyspark"):
         from mpc_lab.engines.spark import SparkLog
 
-        names, drop = _named(columns)
+        names, drop = _read_names(columns)
         return SparkLog(data, names, drop=drop)
     return InMemory(as_ranking(data, **columns))
 
@@ -492,7 +492,7 @@ def _comes_from(data: Any, package: str) -> bool:
     return type(data).__module__.split(".")[0] == package and hasattr(type(data), "columns")
 
 
-def _named(columns: dict[str, Any]) -> tuple[ColumnNames, bool]:
+def _read_names(columns: dict[str, Any]) -> tuple[ColumnNames, bool]:
     """Return the names of columns, and whether rows with a missing value are left out."""
     given = {name: value for name, value in columns.items() if value is not None}
     check_named(given)

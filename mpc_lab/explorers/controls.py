@@ -121,7 +121,7 @@ class ProgressRow(widgets.HBox):  # type: ignore[misc]
 def dropdown(label: str, options: Sequence[Any], value: Any, **more: Any) -> widgets.Dropdown:
     """Return a labelled dropdown; `options` are values, or pairs of what is shown and value."""
     box = widgets.Dropdown(options=list(options), value=value, description=label, **more)
-    return _labelled(box)
+    return _label(box)
 
 
 def slider(
@@ -129,32 +129,30 @@ def slider(
 ) -> widgets.FloatSlider:
     """Return a labelled slider over numbers."""
     box = widgets.FloatSlider(value=value, min=low, max=high, step=step, description=label, **more)
-    return _labelled(box)
+    return _label(box)
 
 
 def whole_slider(label: str, value: int, low: int, high: int, **more: Any) -> widgets.IntSlider:
     """Return a labelled slider over whole numbers."""
     options = {"continuous_update": False, **more}
-    return _labelled(
-        widgets.IntSlider(value=value, min=low, max=high, description=label, **options)
-    )
+    return _label(widgets.IntSlider(value=value, min=low, max=high, description=label, **options))
 
 
 def range_slider(label: str, **more: Any) -> widgets.FloatRangeSlider:
     """Return a labelled slider with two ends."""
     options = {"continuous_update": False, "readout_format": ".3g", **more}
-    return _labelled(widgets.FloatRangeSlider(description=label, **options))
+    return _label(widgets.FloatRangeSlider(description=label, **options))
 
 
 def checkbox(label: str, value: bool, **more: Any) -> widgets.Checkbox:
     """Return a labelled box to tick."""
-    return _labelled(widgets.Checkbox(value=value, description=label, indent=False, **more))
+    return _label(widgets.Checkbox(value=value, description=label, indent=False, **more))
 
 
 def text_field(label: str, value: str = "", placeholder: str = "", **more: Any) -> widgets.Text:
     """Return a labelled line of text."""
     box = widgets.Text(value=value, placeholder=placeholder, description=label, **more)
-    return _labelled(box)
+    return _label(box)
 
 
 def button(label: str, why: str = "", **more: Any) -> widgets.Button:
@@ -164,7 +162,7 @@ def button(label: str, why: str = "", **more: Any) -> widgets.Button:
     return box
 
 
-def _labelled(box: Any) -> Any:
+def _label(box: Any) -> Any:
     box.style.description_width = "initial"
     box.add_class("mpc-control")
     box.layout.width = "auto"

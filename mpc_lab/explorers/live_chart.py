@@ -139,20 +139,20 @@ def structure(chart: AnyChart) -> Structure:
     datasets = spec.pop("datasets", {})
     heading = spec.pop("title", {})
     words = spec.pop("usermeta", {}).get("mpc", {})
-    title = words.get("title") or _joined(heading, "text")
-    subtitle = words.get("subtitle") or [_joined(heading, "subtitle")]
+    title = words.get("title") or _join(heading, "text")
+    subtitle = words.get("subtitle") or [_join(heading, "subtitle")]
     # The page reads these words above the drawing.
     spec.pop("description", None)
     names: dict[str, str] = {}
-    spec = _counted(spec, datasets, names)
+    spec = _number(spec, datasets, names)
     data = {new: _text(datasets[old]) for old, new in names.items() if old in datasets}
     return Structure(title, [line for line in subtitle if line], _text(spec), data)
 
 
-def _counted(part: Any, datasets: dict[str, Any], names: dict[str, str]) -> Any:
+def _number(part: Any, datasets: dict[str, Any], names: dict[str, str]) -> Any:
     """Return a spec whose datasets and views are named by the order in which they occur."""
     if isinstance(part, list):
-        return [_counted(inner, datasets, names) for inner in part]
+        return [_number(inner, datasets, names) for inner in part]
     if not isinstance(part, dict):
         return part
     made: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def _counted(part: Any, datasets: dict[str, Any], names: dict[str, str]) -> Any:
                 for view in value
             ]
         else:
-            made[key] = _counted(value, datasets, names)
+            made[key] = _number(value, datasets, names)
     return made
 
 
@@ -180,7 +180,7 @@ def _count(name: str, datasets: dict[str, Any], names: dict[str, str]) -> str:
     return names[name]
 
 
-def _joined(heading: Any, key: str) -> str:
+def _join(heading: Any, key: str) -> str:
     if isinstance(heading, str):
         return heading if key == "text" else ""
     words = heading.get(key, "") if isinstance(heading, dict) else ""

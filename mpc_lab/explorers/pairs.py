@@ -497,7 +497,7 @@ class PairBook:
             columns["item"] = ranking.item_labels(ranking.item_code[row_i])
             columns["other_item"] = ranking.item_labels(ranking.item_code[row_j])
         if self._has_names:
-            columns["label"], columns["other_label"] = self._called(row_i), self._called(row_j)
+            columns["label"], columns["other_label"] = self._call(row_i), self._call(row_j)
         score = self._cell.shown_score
         columns |= {
             "score": score[row_i],
@@ -522,7 +522,7 @@ class PairBook:
     def names(self, pair: int) -> tuple[str, str]:
         """Return what the two items of a pair are called."""
         rows = np.array([self._cell.log.row[side[pair]] for side in (self._i, self._j)])
-        one, other = (shown_cell(value) for value in self._called(rows))
+        one, other = (shown_cell(value) for value in self._call(rows))
         return one, other
 
     @property
@@ -532,7 +532,7 @@ class PairBook:
         named = self._label is not None or ranking.item_label is not None
         return ranking.item_code is not None and named
 
-    def _called(self, rows: Ints) -> list[Any]:
+    def _call(self, rows: Ints) -> list[Any]:
         names = item_names(self._cell.ranking, rows, self._label)
         return ["item of the group", "the other item"] if names is None else names
 
@@ -554,7 +554,7 @@ class PairBook:
         rows, place = rows[order], place[order]
         columns: dict[str, Any] = {"position": place}
         if ranking.item_code is not None:
-            columns["item"] = self._called(whole.row[rows])
+            columns["item"] = self._call(whole.row[rows])
         given = ranking.outcome_given[whole.row[rows]]
         columns |= {"score": self._cell.shown_score[whole.row[rows]], "outcome": given}
         columns["in_group"] = whole.masks[0][rows] != 0

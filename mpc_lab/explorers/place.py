@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +16,7 @@ from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import call_of
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE
 from mpc_lab.results.base import settings
+from mpc_lab.results.wording import columns_of
 from mpc_lab.text import NOTHING, entry, percent, quote, with_interval
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
@@ -28,11 +28,6 @@ _BOTH = "both sides of a tie are shown together"
 _HEADER = ["Group", "Effect of place", "Shown at the same places", "Scored lower, shown above"]
 _CAPTION = "Effect of place: what being shown above an item with the same score is worth"
 _ENDS = ("place_effect", "place_effect_low", "place_effect_high")
-
-
-def _columns(audit: Audit) -> dict[str, Any]:
-    found = json.loads(str(settings(audit).get("columns", "{}")))
-    return found if isinstance(found, dict) else {}
 
 
 class PlaceExplorer(Explorer):
@@ -63,7 +58,7 @@ class PlaceExplorer(Explorer):
     @classmethod
     def is_for(cls, audit: Audit) -> bool:
         """Whether the places at which items were shown are known."""
-        columns = _columns(audit)
+        columns = columns_of(settings(audit))
         return columns.get("position") is not None and columns.get("score") is not None
 
     def call(self) -> str:
@@ -153,7 +148,7 @@ def _table(audit: Audit, rule: str) -> str:
 
 
 def _note(audit: Audit) -> str:
-    if _columns(audit).get("examined") is not None:
+    if columns_of(settings(audit)).get("examined") is not None:
         return (
             "Outcomes of this audit are divided by how likely their row is looked at; the curve "
             "above is of the outcomes as they were logged."

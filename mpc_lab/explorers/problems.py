@@ -50,10 +50,10 @@ from mpc_lab.ranking.columns import (
     take_rows,
 )
 from mpc_lab.ranking.names import OF_ITEMS
-from mpc_lab.roles import NEEDED_ROLES, ROLES
+from mpc_lab.roles import NEEDED_ROLES, ROLES, Role
 from mpc_lab.text import name as shown
 from mpc_lab.text import plural, quote
-from mpc_lab.vocabulary import Flags, Floats, Ints, Role
+from mpc_lab.vocabulary import Flags, Floats, Ints
 
 MOST_SHOWN = 20
 _MANY_GROUPS = 200
@@ -130,7 +130,7 @@ def find_problems(frame: Any, columns: Mapping[str, Any]) -> list[ListedProblem]
             native = pandas_series(get_column(table, column, role.name)).reset_index(drop=True)
             for problem in _row_problems(table, role, column):
                 bad |= problem.where
-                found.append(_listed(problem, column, np.flatnonzero(problem.where), native))
+                found.append(_list(problem, column, np.flatnonzero(problem.where), native))
     keep = np.flatnonzero(~bad)
     if not len(keep):
         said = "Every row has a problem, so that none can be left for an audit."
@@ -189,7 +189,7 @@ def readable(
         read = _Numbers(table, role, column)
         if (read.is_text and not read.unreadable.any()) or (leave_out and read.unfit.any()):
             changed[column] = np.where(read.unfit, np.nan, read.values)
-    return _replaced(table, frame, changed)
+    return _replace(table, frame, changed)
 
 
 def roles_of(columns: Mapping[str, Any]) -> Roles:
@@ -211,7 +211,7 @@ def _several(column: Any) -> list[Any]:
     return list(column) if isinstance(column, list) else [column]
 
 
-def _replaced(table: Frame, frame: Any, changed: Mapping[Hashable, Floats]) -> Any:
+def _replace(table: Frame, frame: Any, changed: Mapping[Hashable, Floats]) -> Any:
     if not changed:
         return frame
     made = pandas_frame(table).copy(deep=False)
@@ -302,21 +302,21 @@ def _query_problems(kept: Frame, chosen: Mapping[str, Any], keep: Ints) -> Itera
         if role.name not in chosen or not (role.is_unique or role.is_constant):
             continue
         for problem in check_in_query(role, query, _codes(kept, role, chosen[role.name])):
-            yield _listed_with(problem, kept, chosen[role.name], keep, "query", query)
+            yield _list_with(problem, kept, chosen[role.name], keep, "query", query)
     for role in (ROLES[name] for name in OF_ITEMS if name in chosen and "item" in chosen):
         column, item = chosen[role.name], _codes(kept, ROLES["item"], chosen["item"])
         made = read_of_items(get_column(kept, column, role.name), role.describe(column), item)
         for problem in check_of_items(role, item, made):
-            yield _listed_with(problem, kept, column, keep, "item", item)
+            yield _list_with(problem, kept, column, keep, "item", item)
 
 
-def _listed_with(
+def _list_with(
     problem: Problem, kept: Frame, column: Any, keep: Ints, role: str, of: Codes
 ) -> ListedProblem:
     """List the rows of a problem, each with the query or item that it is wrong in."""
     where = np.flatnonzero(problem.where)
     native = pandas_series(get_column(kept, column, problem.role.name)).reset_index(drop=True)
-    listed = _listed(problem, column, where, native, "stop")
+    listed = _list(problem, column, where, native, "stop")
     texts = [_query_text(of.labels[code]) for code in of.codes[where[:MOST_SHOWN]]]
     values = [f"{one} ({role} {text})" for one, text in zip(listed.values, texts, strict=True)]
     said = listed.sentence.removesuffix(".") + ": correct them, or leave the column out."
@@ -324,7 +324,7 @@ def _listed_with(
     return ListedProblem(problem.role.name, said, "stop", listed.count, rows, tuple(values))
 
 
-def _listed(
+def _list(
     problem: Problem, column: Hashable, where: Ints, values: pd.Series[Any], kind: str = "drop"
 ) -> ListedProblem:
     rows = where[:MOST_SHOWN]

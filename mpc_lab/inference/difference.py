@@ -167,8 +167,8 @@ def stack(new: ListedEstimate, old: ListedEstimate, owner: str = ITEM) -> Stacke
         return no_stack(new.value, old.value, has_items=new.inside is not None)
     codes = pair_codes(
         np.concatenate([one.query for one in both]),
-        _joined([one.inside for one in both]),
-        _joined([one.outside for one in both]),
+        _join([one.inside for one in both]),
+        _join([one.outside for one in both]),
         owner,
     )
     error = side_by_side([one.factor * one.error for one in both])
@@ -213,7 +213,7 @@ def no_stack(new: float, old: float, *, has_items: bool) -> Stacked:
     return Stacked(new, old, 0, 0, unknown, unknown, np.nan, np.nan, few, few, few, False)
 
 
-def _joined(parts: Sequence[Ints | None]) -> Ints | None:
+def _join(parts: Sequence[Ints | None]) -> Ints | None:
     known = [part for part in parts if part is not None]
     return np.concatenate(known) if len(known) == len(parts) else None
 

@@ -92,7 +92,7 @@ class Guarantee:
     def sentence(self) -> str:
         """What is promised and what was measured, or why nothing is promised."""
         said = self._promise() if self.holds else self._refusal()
-        parts = (said, self._measured(), self._unconfirmed(), self._without())
+        parts = (said, self._measure(), self._name_unconfirmed(), self._without())
         return minus(" ".join(part for part in parts if part))
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class Guarantee:
             "unproven=True is passed."
         )
 
-    def _measured(self) -> str:
+    def _measure(self) -> str:
         before, after = self.mean_gaps
         tested = (self.groups["offset"] != 0).any()
         if not tested or not np.isfinite([before, after]).all():
@@ -157,7 +157,7 @@ class Guarantee:
                 said += f" ({' to '.join(ends)})"
         return f"{said}."
 
-    def _unconfirmed(self) -> str:
+    def _name_unconfirmed(self) -> str:
         """Name the groups that the third part, by itself, does not show to be within."""
         shown = self.groups[self.groups["status"] != TOO_FEW]
         if not self.holds or not {"gap_after_low", "gap_after_high"} <= set(shown):

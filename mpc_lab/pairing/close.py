@@ -264,10 +264,10 @@ def contributions_of(
         met = np.flatnonzero(sides[:, :, design.constant].any(axis=1))
         unit = np.repeat(np.arange(units), np.diff(log.starts[log.units[first : last + 1]]))
         item, at = np.unique(cluster[here][met], return_inverse=True)
-        by_item, of_items = _added(at, len(item), by_row[met]), _added(at, len(item), sides[met])
+        by_item, of_items = _sum_by(at, len(item), by_row[met]), _sum_by(at, len(item), sides[met])
         both = np.unique(at * max(units, 1) + unit[met], return_inverse=True)
         n_both = len(both[0])
-        by_item_query = (_added(both[1], n_both, by_row[met]) ** 2).sum(axis=0)
+        by_item_query = (_sum_by(both[1], n_both, by_row[met]) ** 2).sum(axis=0)
     return Contributions(
         by_query=by_unit.T @ by_unit,
         naive=naive,
@@ -335,7 +335,7 @@ def add_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
     return keys[new], np.add.reduceat(values, np.flatnonzero(new), axis=0)
 
 
-def _added(at: Ints, n: int, values: Floats) -> Floats:
+def _sum_by(at: Ints, n: int, values: Floats) -> Floats:
     """Return the sum of the values of each code."""
     total = np.zeros((n, *values.shape[1:]))
     np.add.at(total, at, values)

@@ -197,7 +197,7 @@ class _Search:
             last = self._state(g, self._distance(g, int(self.within[g])))
             found = self._search(g, low, last)
             if found is None:
-                return _Found(self._rounded(last.epsilon), math.nan, True)
+                return _Found(self._round(last.epsilon), math.nan, True)
         return found
 
     def _search(self, g: int, low: _State, high: _State) -> _Found | None:
@@ -224,7 +224,7 @@ class _Search:
         order = np.argsort(distance, kind="stable")
         distance, query, unit = distance[order], close.query[order], close.unit[order]
         before = close.before[order] + _running(query, np.ones(len(order)))
-        more = _counted(self.estimand, before + 1) - _counted(self.estimand, before)
+        more = _weigh_counts(self.estimand, before + 1) - _weigh_counts(self.estimand, before)
         of_unit = close.unit_before[order] + _running(unit, more)
         total = low.total + np.cumsum(more)
         squares = low.squares + np.cumsum(more * (2 * of_unit + more))
@@ -268,11 +268,11 @@ class _Search:
             for g in np.flatnonzero(wanted)
         }
 
-    def _rounded(self, epsilon: float) -> float:
+    def _round(self, epsilon: float) -> float:
         return float(round_up(np.array([epsilon]))[0]) if self.rounds else epsilon
 
 
-def _counted(estimand: str, pairs: Floats) -> Floats:
+def _weigh_counts(estimand: str, pairs: Floats) -> Floats:
     """Return what queries with so many pairs count."""
     if estimand == PAIRS:
         return pairs
@@ -295,7 +295,7 @@ def _add_units(word: int, g: int, limit: Floats, log: Log, first: int, last: int
     mask = np.uint64(1 << g)
     *_, count = collect_pairs(word, mask, limit, limit, log, first, last, by_query=True)
     pairs = count[:, g].astype(np.float64)
-    counted = _by_unit(log, first, last, _counted(log.estimand, pairs))
+    counted = _by_unit(log, first, last, _weigh_counts(log.estimand, pairs))
     return np.array([pairs.sum(), counted.sum(), (counted**2).sum()])
 
 
@@ -313,7 +313,7 @@ def _collect(
     count = whole.astype(np.float64)
     origin = int(log.units[first])
     unit = np.searchsorted(log.units, query + origin, side="right") - 1
-    of_query = _counted(log.estimand, count)
+    of_query = _weigh_counts(log.estimand, count)
     of_unit = np.zeros((last - first, len(low)))
     for g in np.unique(which):
         of_unit[:, g] = _by_unit(log, first, last, of_query[:, g])

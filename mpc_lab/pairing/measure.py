@@ -434,10 +434,10 @@ def find_complements(source: Source) -> list[tuple[int, int]]:
 
 def count_refuted(logs: Logs) -> Ints:
     """Mark the pairs of groups that share a row or leave one out; a task for `Source.together`."""
-    return next(_refuted(log, len(groups)) for _, groups, log in logs)
+    return next(_refute(log, len(groups)) for _, groups, log in logs)
 
 
-def _refuted(log: Log, n_groups: int) -> Ints:
+def _refute(log: Log, n_groups: int) -> Ints:
     """Return 1 for each pair of groups that some row refutes: array (group, group)."""
     inside = np.stack([_members(log, g, _FIRST_ROWS) for g in range(n_groups)]).astype(np.float64)
     refuted = (inside @ inside.T + (1 - inside) @ (1 - inside).T > 0).astype(np.int64)

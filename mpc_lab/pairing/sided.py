@@ -27,7 +27,16 @@ from mpc_lab.pairing.bookings import (
     N_WEIGHED,
     NOTHING_LEFT,
 )
-from mpc_lab.pairing.entries import OF_BOTH, OF_GROUP, OF_OTHER, Entries, GroupLog, Room, make_room
+from mpc_lab.pairing.entries import (
+    OF_BOTH,
+    OF_GROUP,
+    OF_OTHER,
+    Entries,
+    GroupLog,
+    Room,
+    make_room,
+    write,
+)
 from mpc_lab.pairing.kernels import ONE, contrast, inlined, kernel, lowest
 from mpc_lab.pairing.log import Log, Tally
 from mpc_lab.pairing.moments import ABOVE, BELOW, Sides, SideTable, UnitWeights
@@ -353,15 +362,15 @@ def list_sided(
     # Few rows have a close neighbour: the others need not be walked for every group.
     close = np.flatnonzero(np.diff(group.log.score) <= how[0])
 
-    def write(items: Room, dyads: Room) -> None:
+    def fill(items: Room, dyads: Room) -> None:
         arguments: tuple[Any, ...] = (*rows, close, *how, *more, factor, items, dyads)
         _list_sides(*arguments)
 
     counted = make_room([0, 0]), make_room([0, 0])
-    write(*counted)
+    fill(*counted)
     rooms = [make_room(room.next.tolist(), weighted=True) for room in counted]
     starts = [room.next.copy() for room in rooms]
-    write(rooms[0], rooms[1])
+    fill(rooms[0], rooms[1])
     found = [
         tuple(
             room.entries.take(slice(start[side], room.end[side]))
@@ -625,22 +634,6 @@ def _add_pair(to: Floats, alone: Floats, g: np.int64, c: float, u: float) -> Non
     alone[3, g] += u * u
 
 
-@inlined
-def _write_weighted(
-    to: Room, side: int, key: int, unit: int, outside: int, c: float, u: float
-) -> None:
-    """Write down a weighted entry where there is room for it, and count it."""
-    n = to.next[side]
-    if n < to.end[side]:
-        to.entries.key[n] = key
-        to.entries.unit[n] = unit
-        to.entries.bin[n] = 0
-        to.entries.outside[n] = outside
-        to.entries.x[n] = u
-        to.entries.pairs[n] = c
-    to.next[side] = n + 1
-
-
 @kernel
 def _list_sides(
     units: Ints,
@@ -700,9 +693,9 @@ def _list_sides(
                         u = c * sum_of_pair(x, near, offset[part + more], line[side])
                         if item[i] % shares == share:
                             seen = OF_BOTH if same else OF_GROUP
-                            _write_weighted(items, side, item[i], unit, seen, c, u)
+                            write(items, side, item[i], unit, 0, seen, u, c)
                         if item[j] % shares == share and not same:
-                            _write_weighted(items, side, item[j], unit, OF_OTHER, c, u)
+                            write(items, side, item[j], unit, 0, OF_OTHER, u, c)
                         # An item without weight is still an item of a pair.
                         if c > 0 and dyad % shares == share and not same:
-                            _write_weighted(dyads, side, dyad, unit, OF_GROUP, c, u)
+                            write(dyads, side, dyad, unit, 0, OF_GROUP, u, c)

@@ -417,7 +417,7 @@ def gather(walk: Walk, layout: Layout, n_items: int) -> Moments:
     start = np.zeros(sum(int(np.prod(shape)) for shape in _shapes(layout)))
     packed = walk.total(partial(_sweep, layout, tables), "sweeping", start)
     sums, twin, cells, shares = _unpack(layout, packed)
-    return _cumulated(layout, sums, twin, cells, shares, tables.first())
+    return _cumulate(layout, sums, twin, cells, shares, tables.first())
 
 
 def n_twins(layout: Layout) -> int:
@@ -517,7 +517,7 @@ def _check_visitable(starts: Ints, score: Floats, edges: Floats) -> None:
         )
 
 
-def _cumulated(
+def _cumulate(
     layout: Layout, sums: Floats, twin: Floats, cells: Floats, shares: Floats, first: FirstBins
 ) -> Moments:
     sums, twin, shares = (np.cumsum(part, axis=-2) for part in (sums, twin, shares))
@@ -555,10 +555,8 @@ def _cumulated(
         found = found.with_weights(PairWeights(weight, total, of_pairs, by_query))
     if not rows.twin:
         return found
-    for values, both, column in (
-        (queries, counts[1], TWIN_QUERIES),
-        (clusters, counts[2], TWIN_UNITS),
-    ):
+    of_units = ((queries, counts[1], TWIN_QUERIES), (clusters, counts[2], TWIN_UNITS))
+    for values, both, column in of_units:
         values[mode] = both[below] + both[above] - twin[..., column].astype(np.int64)
     found.items[mode] = count_first(first, layout.n_groups, layout.n_bins, [(below, above)])[0]
     if layout.by_place:

@@ -32,9 +32,9 @@ from mpc_lab.ranking.columns import (
 )
 from mpc_lab.ranking.examination import Curve
 from mpc_lab.ranking.names import OF_ITEMS, ColumnNames
-from mpc_lab.roles import ROLES
+from mpc_lab.roles import ROLES, Role
 from mpc_lab.text import listing
-from mpc_lab.vocabulary import Flags, Floats, Ints, Objects, Role
+from mpc_lab.vocabulary import Flags, Floats, Ints, Objects
 
 LARGEST_WHOLE = 2.0**53
 # Differences of scores and sums of squared outcomes stay finite up to these.

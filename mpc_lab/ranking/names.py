@@ -18,8 +18,8 @@ from mpc_lab.errors import MpcError, check_flag, check_number
 from mpc_lab.files import Roles
 from mpc_lab.ranking.columns import get_column, open_table, pandas_series, settle
 from mpc_lab.ranking.examination import FLOOR, Curve, as_examined
-from mpc_lab.roles import NEEDED_ROLES, ROLES
-from mpc_lab.vocabulary import ITEM, Role
+from mpc_lab.roles import NEEDED_ROLES, ROLES, Role
+from mpc_lab.vocabulary import ITEM
 
 # Roles that are the same in all rows of an item.
 OF_ITEMS = ("label", "producer")

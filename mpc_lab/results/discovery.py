@@ -172,7 +172,7 @@ class Discovery:
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
-        return [*self._looked_at(), *self._findings(), *self._explained()]
+        return [*self._looked_at(), *self._findings(), *self._explain()]
 
     def _looked_at(self) -> list[str]:
         attrs = self.data.attrs
@@ -221,7 +221,7 @@ class Discovery:
             lines.append(f"And {len(found) - _SENTENCES:,} more.")
         return lines
 
-    def _explained(self) -> list[str]:
+    def _explain(self) -> list[str]:
         if not self.found:
             return []
         if self._few is None:

@@ -173,7 +173,7 @@ def stack_periods(new: Period, old: Period) -> Stacked:
 # ---- where a period is read from
 
 
-class Source(Protocol):
+class PeriodReader(Protocol):
     """Reads what periods add: from rows, from saved queries, or from sums."""
 
     cluster: str
@@ -196,7 +196,7 @@ class _Cells:
         return Compared(self.audits[k], group, self.rule, self.mode)
 
 
-class _Rows:
+class _RowReader:
     """Lists the pairs of a period; queries and items have one numbering in all of them."""
 
     def __init__(self, cells: _Cells, cluster: str) -> None:
@@ -323,7 +323,7 @@ def _number(every: Sequence[NDArray[Any]]) -> tuple[list[Ints], int]:
     return np.split(codes.astype(np.int64), ends), len(names)
 
 
-class _Queries:
+class _QueryReader:
     """Reads what audits kept of each query, by a hash of its id."""
 
     def __init__(self, cells: _Cells, cluster: str) -> None:
@@ -366,7 +366,7 @@ class _Queries:
         )
 
 
-class _Sums:
+class _SumReader:
     """Reads the sums of an audit: no query of one period is in another."""
 
     def __init__(self, cells: _Cells, cluster: str) -> None:
@@ -459,7 +459,7 @@ def by_place(audits: Sequence[Audit], mode: str) -> bool:
 
 def choose_source(
     audits: Sequence[Audit], rule: str, mode: str, groups: Sequence[str], ids: Ids
-) -> Source:
+) -> PeriodReader:
     """Return where periods are read from: the most exact that all of them have.
 
     Raises
@@ -469,18 +469,18 @@ def choose_source(
     """
     cells, cluster = _Cells(audits, rule, mode), str(settings(audits[-1])["cluster"])
     if all(map(has_rows, audits)) and _can_be_listed(cells, groups):
-        return _Rows(cells, cluster)
+        return _RowReader(cells, cluster)
     saved = [audit._saved.get("queries") for audit in audits]
     keys = {None if one is None else one.attrs["key"] for one in saved}
     if len(keys) == 1 and None not in keys:
-        return _Queries(cells, cluster)
+        return _QueryReader(cells, cluster)
     if ids.shared:
         raise MpcError(
             f"audits must be of different queries where not all have their rows; got "
             f"{plural(ids.shared, 'query')} known to be in more than one period. Give audits with "
             "their rows, or save all with queries=True and one key."
         )
-    return _Sums(cells, cluster)
+    return _SumReader(cells, cluster)
 
 
 def _can_be_listed(cells: _Cells, groups: Sequence[str]) -> bool:
@@ -494,7 +494,7 @@ def _can_be_listed(cells: _Cells, groups: Sequence[str]) -> bool:
 
 
 def against_all_before(
-    source: Source, audits: Sequence[Audit], groups: Sequence[str], names: Sequence[str]
+    source: PeriodReader, audits: Sequence[Audit], groups: Sequence[str], names: Sequence[str]
 ) -> tuple[list[xr.Dataset], list[str]]:
     """Return the change of each period against all before, and what is to be said of it.
 
@@ -502,7 +502,7 @@ def against_all_before(
 
     Parameters
     ----------
-    source : Source
+    source : PeriodReader
     audits : sequence of Audit
     groups, names : sequence of str
         The groups, and what the periods are called.

@@ -324,7 +324,7 @@ def _bounds(given: object) -> tuple[float, float] | None:
 def _labels(option: str, given: Sequence[str] | str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(_iterable(option, given))
     if not names:
-        raise MpcError(f"{option} must name at least one of {_listed(known)}; got none.")
+        raise MpcError(f"{option} must name at least one of {_list(known)}; got none.")
     for name in names:
         _label(option, name, known)
     _refuse_twice(option, names)
@@ -342,11 +342,11 @@ def _label(option: str, name: Any, known: tuple[str, ...], *also: str) -> str:
     if not isinstance(name, str) or name not in choices:
         hint = near_match(name, choices) if isinstance(name, str) else ""
         hint = hint if "mean" in hint else ""
-        raise MpcError(f"{option} must be one of {_listed(choices)}; got {name!r}.{hint}")
+        raise MpcError(f"{option} must be one of {_list(choices)}; got {name!r}.{hint}")
     return name
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _list(names: tuple[str, ...]) -> str:
     return ", ".join(repr(name) for name in names)
 
 

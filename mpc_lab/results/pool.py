@@ -50,7 +50,7 @@ from mpc_lab.results.pooling import (
 )
 from mpc_lab.results.recipe import fingerprints
 from mpc_lab.results.sums import label_sums, moments_by_rule
-from mpc_lab.results.wording import declared
+from mpc_lab.results.wording import columns_of, declared
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
@@ -168,7 +168,7 @@ def _check_rows(audits: list[Audit]) -> None:
 
 def _check_columns(audits: list[Audit]) -> None:
     """Refuse scores of two directions, and places among scores."""
-    every = [json.loads(str(audit.attrs.get("columns", "{}"))) for audit in audits]
+    every = [columns_of(audit.attrs) for audit in audits]
     if len({bool(columns.get("ascending")) for columns in every}) > 1:
         raise MpcError(
             "audits must have one direction of scores; got some with ascending= and some "

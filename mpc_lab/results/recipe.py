@@ -116,7 +116,7 @@ def fingerprint(audit: AuditBase) -> str | None:
 def fingerprints(audit: AuditBase) -> list[str]:
     """Return the hash of the rows, "" where it is not known; of a pool those of its logs."""
     if "pooled" in audit.attrs:
-        return [str(one) for one in _parsed(audit, "pooled") or []]
+        return [str(one) for one in _parse(audit, "pooled") or []]
     return [fingerprint(audit) or ""]
 
 
@@ -128,11 +128,11 @@ def describe_data(audit: AuditBase) -> dict[str, Any]:
 
 
 def _kept(audit: AuditBase, name: str) -> dict[str, Any]:
-    found = _parsed(audit, name)
+    found = _parse(audit, name)
     return found if isinstance(found, dict) else {}
 
 
-def _parsed(audit: AuditBase, name: str) -> Any:
+def _parse(audit: AuditBase, name: str) -> Any:
     try:
         return json.loads(str(audit.attrs.get(name, "null")))
     except ValueError:
@@ -145,7 +145,7 @@ def recipe(audit: AuditBase) -> Recipe:
     files = tuple(one for one in source.get("files", []) if isinstance(one, dict))
     rules = _rules(audit, options)
     if "pooled" in audit.attrs:
-        call, needs = _pooled(audit)
+        call, needs = _write_pooled(audit)
         command = None
     else:
         given = _given(audit, options, source, data)
@@ -167,7 +167,7 @@ def recipe(audit: AuditBase) -> Recipe:
 def _rules(audit: AuditBase, options: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     """Return kind and argument of every rule by its label."""
     labels = [str(label) for label in options.get("scoring_rules", [])]
-    kept = _parsed(audit, "rule_kinds")
+    kept = _parse(audit, "rule_kinds")
     kept = kept if isinstance(kept, list) and len(kept) == len(labels) else [None] * len(labels)
     if all(isinstance(parts, list) and len(parts) == 2 for parts in kept):
         return {label: (str(kind), of) for label, (kind, of) in zip(labels, kept, strict=True)}
@@ -272,7 +272,7 @@ def _threshold_call(written: str) -> str:
     return repr(threshold) if isinstance(threshold, float) else f"mpc.{threshold!r}"
 
 
-def _pooled(audit: AuditBase) -> tuple[str, list[str]]:
+def _write_pooled(audit: AuditBase) -> tuple[str, list[str]]:
     prints = [one or "unknown" for one in fingerprints(audit)]
     need = f"audits must be the {len(prints):,} audits that were pooled"
     return "audit = mpc.pool(audits)", [f"{need}, of rows with SHA-256 {', '.join(prints)}."]

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
 
 EXTRAS: Final = ("items", "dyads", "cross", "ids", "queries", "objective")
+# Attributes that are one JSON text, and what is in it.
+_JSON: Final = {
+    **dict.fromkeys(("options", "versions", "columns", "alpha"), dict),
+    **dict.fromkeys(("in_sample", "left_out_of_sides"), list),
+}
+_COUNTS: Final = ("n_rows", "n_queries", "n_units", "n_items", "n_dropped", "n_left_out_of_sides")
 _SEAL = re.compile(rb"\nmpc_lab sha256 ([0-9a-f]{64})\n\Z")
 _SEAL_LENGTH = 81
 
@@ -212,13 +218,15 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
     """Refuse options that no audit was run with; what audits say is worked out from them."""
     from mpc_lab.inference.verdicts import METHODS
 
-    texts = [name for name in ("options", "versions", "columns") if name in attrs]
     try:
-        found = {name: json.loads(str(attrs[name])) for name in texts}
+        found = {name: json.loads(str(attrs[name])) for name in _JSON if name in attrs}
+        for name, value in found.items():
+            if not isinstance(value, _JSON[name]):
+                kind = "object" if _JSON[name] is dict else "list"
+                raise MpcError(f"{name} must be a JSON {kind}; got {type(value).__name__}.")
         options = found.get("options", {})
-        if not all(isinstance(value, dict) for value in found.values()):
-            kinds = ", ".join(f"{name}: {type(value).__name__}" for name, value in found.items())
-            raise MpcError(f"Options, versions and columns must be JSON objects; got {kinds}.")
+        if not all(isinstance(number, int) for number in found.get("left_out_of_sides", [])):
+            raise MpcError("left_out_of_sides must hold numbers of queries; got others.")
         if "level" in options:
             check_level(options["level"])
         if options.get("cluster", "query") not in public_variances():
@@ -231,7 +239,7 @@ def _check_options(attrs: Mapping[Any, Any]) -> None:
         tolerance = options.get("tolerance")
         if tolerance is not None and not isinstance(tolerance, int | float):
             raise MpcError(f"tolerance must be a number; got {tolerance!r}.")
-        for name in ("n_rows", "n_queries", "n_units", "n_items", "n_dropped"):
+        for name in _COUNTS:
             if not isinstance(attrs.get(name, 0), int):
                 raise MpcError(f"{name} must be a count; got {attrs[name]!r}.")
     except MpcError:

@@ -17,6 +17,7 @@ from mpc_lab.pairing.terms import MOST_VISITED, SIGN, Enough
 from mpc_lab.results.base import has_tied_pairs, settings
 from mpc_lab.results.questions.power import findable, threshold_of, tried
 from mpc_lab.results.wording import (
+    columns_of,
     declared,
     gap_in_words,
     left_out_in_words,
@@ -253,8 +254,8 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
         findings=list(_findings(first, options)),
         others=[*_others(first, options), *findable(audit, first, options)],
         compared=[
-            *_declared(options),
-            _compared(first, options, leaves),
+            *_say_declared(options),
+            _say_compared(first, options, leaves),
             *terms_in_words(options),
             *tried(audit, first),
             *_place_effect(audit, first, options),
@@ -265,7 +266,7 @@ def reading(audit: Audit, *, leaves: bool = False) -> Reading:
     )
 
 
-def _declared(options: dict[str, Any]) -> list[str]:
+def _say_declared(options: dict[str, Any]) -> list[str]:
     primary = declared(options)
     return [] if primary is None else [primary.sentence()]
 
@@ -373,7 +374,7 @@ def _names(cells: list[Cell]) -> str:
     return f"{len(cells):,} {noun} ({listing([quote(cell.group) for cell in cells])})"
 
 
-def _compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
+def _say_compared(part: Slice, options: dict[str, Any], leaves: bool) -> str:
     used = [cell for cell in part.cells if cell.pairs]
     if not used:
         return f"Compared: nothing; no group has {part.mode} pairs within the threshold."
@@ -416,7 +417,7 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
         Empty where no positions were logged, where outcomes were divided by how likely a place is
         looked at, or where the effect is not clear.
     """
-    columns = json.loads(str(options.get("columns", "{}")))
+    columns = columns_of(options)
     if "place_effect" not in audit.headline or not columns.get("position"):
         return ""
     if columns.get("examined") is not None:
@@ -598,7 +599,7 @@ def finding_title(part: Slice, always: bool = False) -> str:
 
 
 def _found_in(part: Slice) -> str:
-    found = [_named_by(part.having(verdict), verdict) for verdict in DIRECTIONS]
+    found = [_name_by_verdict(part.having(verdict), verdict) for verdict in DIRECTIONS]
     if any(found):
         return "; ".join(words for words in found if words)
     if part.cells and not [c for c in part.cells if c.verdict != NOT_ESTIMABLE]:
@@ -606,7 +607,7 @@ def _found_in(part: Slice) -> str:
     return "No group is found undervalued or overvalued"
 
 
-def _named_by(cells: list[Cell], verdict: str) -> str:
+def _name_by_verdict(cells: list[Cell], verdict: str) -> str:
     if not cells:
         return ""
     names = [quote(cell.group) for cell in cells]

@@ -83,7 +83,7 @@ _COLOURS = {name: VERDICTS[name].colour for name in DIRECTIONS}
 _ON_DARK = {UNDERVALUED: "#ee8c4d", OVERVALUED: "#6fb0f2"}
 
 
-def _coloured(page: str, colours: dict[str, str]) -> str:
+def _colour(page: str, colours: dict[str, str]) -> str:
     """Return the rules that colour verdicts on one kind of page."""
     return "".join(
         f"{page}.mpc-audit table.mpc-cells .mpc-{name} {{ color: {colour}; }}\n"
@@ -92,10 +92,10 @@ def _coloured(page: str, colours: dict[str, str]) -> str:
 
 
 _STYLE += (
-    _coloured("", _COLOURS)
-    + f"@media (prefers-color-scheme: dark) {{\n{_coloured('', _ON_DARK)}}}\n"
-    + _coloured('[data-jp-theme-light="true"] ', _COLOURS)
-    + _coloured('[data-jp-theme-light="false"] ', _ON_DARK)
+    _colour("", _COLOURS)
+    + f"@media (prefers-color-scheme: dark) {{\n{_colour('', _ON_DARK)}}}\n"
+    + _colour('[data-jp-theme-light="true"] ', _COLOURS)
+    + _colour('[data-jp-theme-light="false"] ', _ON_DARK)
 )
 
 
@@ -111,7 +111,7 @@ def html_view(audit: Audit) -> str:
         paragraphs(found, "mpc-finding"),
         _table(parts[0], options, _ROWS),
         paragraphs([*words.others, *words.cautions], "mpc-note"),
-        *[_folded(part, options) for part in parts[1 : 1 + _TABLES_FOLDED]],
+        *[_fold(part, options) for part in parts[1 : 1 + _TABLES_FOLDED]],
         "<details><summary>How it was compared, and the settings</summary>",
         paragraphs([*words.compared, *words.more], "mpc-note"),
         _definitions(options),
@@ -162,7 +162,7 @@ def _remedy(finding: Finding) -> str:
     return f"<br><{kind}>{escape(finding.remedy)}</{kind}>"
 
 
-def _folded(part: Slice, options: dict[str, Any]) -> str:
+def _fold(part: Slice, options: dict[str, Any]) -> str:
     return folded(part.name, _table(part, options, _ROWS_FOLDED))
 
 

@@ -158,7 +158,7 @@ def range_in_words(low: float, high: float) -> str:
     return f"{first} and {second} {side}"
 
 
-def _examined(columns: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+def _say_examined(columns: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
     """Say that outcomes were divided by how likely a row is looked at."""
     if columns.get("examined") is None:
         return
@@ -204,7 +204,7 @@ def terms_in_words(options: Mapping[str, Any]) -> Iterator[str]:
         yield _ESTIMANDS[terms.estimand]
     if columns.get("weight") is not None:
         yield _WEIGHTS[terms.estimand].format(quote(columns["weight"]))
-    yield from _examined(columns, options)
+    yield from _say_examined(columns, options)
     cap = options.get("outcome_cap")
     if cap is not None:
         capped = int(options.get("n_capped", 0))

@@ -18,9 +18,7 @@ import os
 os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import io
 import sys
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +29,7 @@ import mpc_lab as mpc
 from mpc_lab.inference.difference import Differences, assess_no_worse
 from mpc_lab.inference.estimates import critical
 from repeating import AT_LEAST_93, AT_MOST_5, bounded, error, show
-from sharded import add_shards, commit, run_shard
+from sharded import add_shards, commit, print_and_store, run_shard
 
 ITEMS, SIZE, MANY = 200, 30, 150
 LEVEL, EPSILON = 0.95, 0.05
@@ -152,8 +150,8 @@ def main() -> int:
     add_shards(parser)
     parser.add_argument("--store", action="store_true", help=f"write the tables to {STORED.name}")
     chosen = parser.parse_args()
-    (covers, powers), of_size, printed = tables(chosen), sizes(), io.StringIO()
-    with redirect_stdout(printed):
+    (covers, powers), of_size = tables(chosen), sizes()
+    with print_and_store(STORED if chosen.store else None):
         print(f"True difference 0, nominal 95 %; commit {commit(chosen.keep)}\n")
         show(COVERS, covers)
         print()
@@ -161,9 +159,6 @@ def main() -> int:
             print("|", " | ".join(map(str, cells)), "|")
         print()
         show(SIZE_OF, of_size)
-    print(printed.getvalue())
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if all(good for _, good in covers + of_size) else 1
 
 

@@ -14,10 +14,8 @@ import os
 os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import io
 import sys
 import time
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ import numpy as np
 import mpc_lab as mpc
 from logs import overlapping_groups
 from machine import described
-from sharded import current_commit
+from sharded import current_commit, print_and_store
 from timing import report
 
 MOST = 1.5
@@ -67,13 +65,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--store", action="store_true", help=f"write the table to {STORED.name}")
     chosen = parser.parse_args()
-    printed = io.StringIO()
-    with redirect_stdout(printed):
+    with print_and_store(STORED if chosen.store else None):
         print(f"{described()}; commit {current_commit()}")
         good = report(measure(chosen.rows, chosen.runs))
-    print(printed.getvalue())
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if good else 1
 
 

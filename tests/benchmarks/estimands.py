@@ -16,9 +16,7 @@ Coverage is that of the logs with an interval; where most have none, it is not h
 from __future__ import annotations
 
 import argparse
-import io
 import sys
-from contextlib import redirect_stdout
 from functools import cache, partial
 from pathlib import Path
 
@@ -34,7 +32,7 @@ from mpc_lab.results.assemble import infer
 from mpc_lab.scoring import Baseline
 from mpc_lab.vocabulary import CR3, MATCHED
 from repeating import AT_LEAST_93, bounded, error, show
-from sharded import add_shards, commit, run_shard
+from sharded import add_shards, commit, print_and_store, run_shard
 
 LEVEL, EPSILON = 0.95, 0.05
 QUERIES, SHOCK, LONGEST = 300, 0.3, 120
@@ -155,13 +153,10 @@ def main() -> int:
     add_shards(parser)
     parser.add_argument("--store", action="store_true", help=f"write the table to {STORED.name}")
     chosen = parser.parse_args()
-    rows, printed = table(chosen), io.StringIO()
-    with redirect_stdout(printed):
+    rows = table(chosen)
+    with print_and_store(STORED if chosen.store else None):
         print(f"{chosen.repetitions:,} logs, nominal 95 %; commit {commit(chosen.keep)}\n")
         show(HEADER, rows)
-    print(printed.getvalue())
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if all(good for _, good in rows) else 1
 
 

@@ -19,9 +19,7 @@ import os
 os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import io
 import sys
-from contextlib import redirect_stdout
 from functools import cache, partial
 from pathlib import Path
 
@@ -29,7 +27,7 @@ import numpy as np
 
 from mpc_lab.inference.examination import Neighbours, estimate_examination
 from repeating import AT_LEAST_93, bounded, error, show
-from sharded import add_shards, commit, run_shard
+from sharded import add_shards, commit, print_and_store, run_shard
 
 LISTS, SIZE, LAST = 20_000, 20, 10
 SHARE = 0.05
@@ -116,13 +114,9 @@ def main() -> int:
     parser.add_argument("--store", action="store_true", help=f"write the table to {STORED.name}")
     chosen = parser.parse_args()
     rows = table(chosen)
-    printed = io.StringIO()
-    with redirect_stdout(printed):
+    with print_and_store(STORED if chosen.store else None):
         print(f"Logs of {LISTS:,} lists of {SIZE}, nominal 95 %; commit {commit(chosen.keep)}\n")
         show(HEADER, rows)
-    print(printed.getvalue())
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if all(good for _, good in rows) else 1
 
 

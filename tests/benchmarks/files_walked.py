@@ -31,17 +31,18 @@ REGISTRIES = (
     "results/preflight",
     "charts/",
     "cli/",
-    "command_line/",
     "comparators/",
     "explorers/boost",
     "explorers/calibration",
     "explorers/checks",
+    "explorers/compare",
     "explorers/epsilon",
     "explorers/groups",
     "explorers/pairs",
+    "explorers/place",
     "explorers/rivals",
-    "explorers/tabs/",
-    "pairing/modes/",
+    "explorers/story",
+    "explorers/why",
     "report/sections/",
     "results/questions/",
 )
@@ -74,6 +75,10 @@ class Walk:
         return sorted({code.co_filename.removeprefix(self._home) for code in self.codes})
 
 
+def outside_registries(files: list[str]) -> list[str]:
+    return [file for file in files if not file.startswith(REGISTRIES)]
+
+
 def walked(package: Path) -> dict[str, list[str]]:
     """Count the walk of an audit of a frame, and of the report of that audit."""
     import mpc_lab as mpc
@@ -92,6 +97,7 @@ def walked(package: Path) -> dict[str, list[str]]:
         call()
         walk = Walk(package).during(call)
         found[f"files that {name} walks"] = walk.files()
+        found[f"files that {name} walks, outside registries"] = outside_registries(walk.files())
         found[f"functions that {name} runs"] = sorted(
             f"{code.co_filename.removeprefix(f'{package}{os.sep}')}:{code.co_qualname}"
             for code in walk.codes
@@ -148,11 +154,8 @@ def counted(package: Path) -> dict[str, list[str]]:
         for name, path in paths.items()
         if len(importers[name]) == 1 and path.name != "__init__.py"
     ]
-    outside = [
-        text
-        for text in single
-        if not text.split(" ")[0].replace(".", "/").removeprefix("mpc_lab/").startswith(REGISTRIES)
-    ]
+    home = {name: str(path.relative_to(package)) for name, path in paths.items()}
+    outside = [text for text in single if outside_registries([home[text.split(" ")[0]]])]
     lines = {name: path.read_text("utf-8").count("\n") for name, path in paths.items()}
     return {
         "modules": sorted(paths),

@@ -21,9 +21,7 @@ import os
 os.environ["MPC_LAB_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import io
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +29,7 @@ import pandas as pd
 
 import mpc_lab as mpc
 from repeating import AT_LEAST_93, bounded, error
-from sharded import add_shards, commit, run_shard
+from sharded import add_shards, commit, print_and_store, run_shard
 
 QUERIES, SHOWN, EFFECT, EPSILON = 150, 10, 0.35, 0.1
 TRUTH = {"a": EFFECT, "b": 0.0}
@@ -124,16 +122,12 @@ def main() -> int:
     fewer = argparse.Namespace(**vars(chosen))
     fewer.repetitions = min(HELD_AGAINST_SYMMETRIC, chosen.repetitions)
     cells, near = difference(np.array(run_shard("symmetric", from_symmetric, fewer)))
-    printed = io.StringIO()
-    with redirect_stdout(printed):
+    with print_and_store(STORED if chosen.store else None):
         write(COVERS, [row for row, _ in rows])
         print("\nThe regression with one group less the `symmetric` gap:\n")
         write(DIFFERS, [cells])
         made = commit(chosen.keep)
         print(f"\n`tests/benchmarks/partial_coverage.py`, seeds 0, 1, …; commit {made}.")
-    print(printed.getvalue(), end="")
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if near and all(good for _, good in rows) else 1
 
 

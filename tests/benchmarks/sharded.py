@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -37,6 +39,17 @@ def _kept(path: Path | None) -> list[dict]:
 def commit(path: Path | None) -> str:
     """Return the commits that made what was kept."""
     return ", ".join(sorted({line["commit"] for line in _kept(path)})) or current_commit()
+
+
+@contextmanager
+def print_and_store(stored: Path | None) -> Iterator[None]:
+    """Print at the end what the block prints, and write it to a file where one is given."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        yield
+    print(printed.getvalue())
+    if stored is not None:
+        stored.write_text(printed.getvalue(), encoding="utf-8")
 
 
 def run_shard(

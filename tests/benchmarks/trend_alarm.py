@@ -11,16 +11,14 @@ corrected), are worked out here from sums; the alarm is the package's.
 from __future__ import annotations
 
 import argparse
-import io
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 
 from mpc_lab.inference.sequence import change_evidence
 from repeating import AT_MOST_5, bounded, error, show
-from sharded import add_shards, commit, run_shard
+from sharded import add_shards, commit, print_and_store, run_shard
 
 WEEKS, QUERIES, PAIRS, ITEMS = 52, 60, 3, 30
 SHOCK, NOISE, LEVEL, START = 0.5, 1.0, 0.95, 12
@@ -147,13 +145,10 @@ def main() -> int:
     add_shards(parser)
     parser.add_argument("--store", action="store_true", help=f"write the table to {STORED.name}")
     chosen = parser.parse_args()
-    rows, printed = table(chosen), io.StringIO()
-    with redirect_stdout(printed):
+    rows = table(chosen)
+    with print_and_store(STORED if chosen.store else None):
         print(f"{QUERIES} queries a week, level 5 %; commit {commit(chosen.keep)}\n")
         show(HEADER, rows)
-    print(printed.getvalue())
-    if chosen.store:
-        STORED.write_text(printed.getvalue(), encoding="utf-8")
     return 0 if all(good for _, good in rows) else 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpc_lab.engines.notebook_bar import NotebookBar
+from mpc_lab.engines.running import NotebookBar
 
 
 class Shown:

@@ -13,22 +13,13 @@ import numpy as np
 import pytest
 
 import mpc_lab as mpc
+from helpers.spinning import spin
 from mpc_lab.engines.duckdb.chunks import spill_folder
 from mpc_lab.engines.memory import MemoryWalk
-from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, kernel, stop_flag, stopped_by
+from mpc_lab.pairing.kernels import FEW_ROWS, finish, interruptible, stop_flag, stopped_by
 from mpc_lab.pairing.log import sort_rows
 
 STEPS = 10_000_000  # some ten seconds
-
-
-@kernel
-def spin(stop, steps, x):
-    """Run for long unless it is stopped; like our kernels, it writes to memory while it does."""
-    for _ in range(steps):
-        if stop[0]:
-            return
-        for _ in range(500):
-            x[0] = 4.0 * x[0] * (1.0 - x[0])
 
 
 def spin_until_stopped():

@@ -223,9 +223,9 @@ def test_the_selection_is_that_of_the_tab_that_is_shown(audit):
 
 def test_words_of_a_tab_have_a_row_of_their_own_so_that_the_rail_keeps_its_length(audit):
     explorer = shown(audit, tab="Boost")
-    shared = explorer._shared
-    assert shared.note.text
-    assert "mpc-own-row" in shared.note._dom_classes
+    note = explorer.controls["shared_note"]
+    assert note.text
+    assert "mpc-own-row" in note._dom_classes
 
 
 def test_what_the_preflight_notes_is_folded_below_its_marks(audit):

@@ -82,18 +82,19 @@ def test_mpc_is_the_first_measure_and_those_that_agree_with_it_follow():
 
 def test_a_tile_opens_its_sentence_and_closes_it(explorer):
     place = explorer.matrix.press("2", "calibration_gap")
-    explorer._pressed(place)
+    tiles = explorer.controls["tiles"]
+    tiles.pressed = [place, 1]
     assert explorer.tile == ("2", "calibration_gap")
     words = explorer.controls["tile"].text
     assert "calibration gap" in words
     assert "group '2'" in words
-    assert explorer.controls["tiles"].value.count('aria-pressed="true"') == 1
-    explorer._pressed(place)
+    assert tiles.value.count('aria-pressed="true"') == 1
+    tiles.pressed = [place, 2]
     assert explorer.tile == ()
 
 
 def test_the_name_of_a_row_chooses_its_group_for_all_tabs(explorer):
-    explorer._pressed(explorer.matrix.press("2"))
+    explorer.controls["tiles"].pressed = [explorer.matrix.press("2"), 1]
     assert explorer.state.group == "2"
     assert explorer.controls["tiles"].value.count('aria-current="true"') == 1
 

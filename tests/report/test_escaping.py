@@ -18,7 +18,7 @@ import mpc_lab as mpc
 from helpers.hostile import COLUMNS, CORPUS, log
 from mpc_lab import charts
 from mpc_lab.charts.theme import specification, svg
-from mpc_lab.cli.audit import headline_table, to_csv
+from mpc_lab.cli.show import headline_table, to_csv
 
 PACKAGE = Path(mpc.__file__).parent
 # What a report is made of. Nothing here can run, load or lead anywhere but inside the page.

@@ -14,7 +14,7 @@ import mpc_lab as mpc
 from helpers.drawn import CHARTS
 from mpc_lab.charts.theme import specification
 from mpc_lab.cli import main
-from mpc_lab.cli.audit import to_csv
+from mpc_lab.cli.show import to_csv
 from mpc_lab.report import schema
 
 QUERIES, FEW = 40, 7

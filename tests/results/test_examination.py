@@ -91,6 +91,7 @@ def test_the_simulated_path_is_that_of_an_audit():
     np.testing.assert_allclose(found.high, direct.high, rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eta", [0.7, 1.0])
 def test_intervals_hold_the_truth_in_most_of_fifty_logs(eta):
     seen = np.array([simulated.found(eta, 8000, seed) for seed in range(50)])

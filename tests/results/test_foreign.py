@@ -215,6 +215,25 @@ def test_what_is_never_saved_is_refused(path, change, match):
     refused(path, change, match)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("options", "[]", "options must be a JSON object; got list"),
+        ("columns", "{", "options cannot be read"),
+        ("alpha", "5", "alpha must be a JSON object; got int"),
+        ("in_sample", "{", "options cannot be read"),
+        ("in_sample", '"calibrated"', "in_sample must be a JSON list; got str"),
+        ("left_out_of_sides", '["<b>"]', "left_out_of_sides must hold numbers of queries"),
+    ],
+)
+def test_what_an_audit_is_told_by_is_of_its_kind(path, name, value, match):
+    with h5py.File(path, "a") as file:
+        file.attrs[name] = value
+    seal_again(path)
+    with pytest.raises(mpc.MpcError, match=match):
+        load(path)
+
+
 def test_an_attribute_too_large_for_a_header_is_refused(path):
     # Without "latest", HDF5 refuses to write it.
     def change(file):

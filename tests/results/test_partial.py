@@ -39,6 +39,7 @@ def test_a_proxy_has_a_gap_alone_and_none_net(audit):
     assert frame.loc["a", "ci_low_net"] < 0.35 < frame.loc["a", "ci_high_net"]
 
 
+@pytest.mark.long
 def test_intervals_net_cover_in_fifty_logs():
     """The full study is benchmarks/partial_coverage.py."""
     found = partial_coverage.coverage(np.array([partial_coverage.one_log(k) for k in range(50)]))
@@ -48,6 +49,7 @@ def test_intervals_net_cover_in_fifty_logs():
     assert covers["b", "alone"] < 0.1
 
 
+@pytest.mark.long
 def test_one_group_at_its_own_weights_is_the_symmetric_gap_on_average():
     made = np.array([partial_coverage.from_symmetric(seed) for seed in range(50)])
     assert abs(made.mean()) <= 4 * made.std() / np.sqrt(50)

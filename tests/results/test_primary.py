@@ -10,7 +10,7 @@ import pytest
 
 import mpc_lab as mpc
 from mpc_lab.cli import main
-from mpc_lab.cli.audit import headline_table
+from mpc_lab.cli.show import headline_table
 from mpc_lab.report import schema
 from mpc_lab.results.view import html_view
 

@@ -455,11 +455,11 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
     columns = rows.spec.columns
     missing = {(role, name): f"{sql} IS NULL" for role, name, sql in rows.needed_ids}
     missing |= {(role, name): f"isnan({sql})" for role, name, sql in rows.numbers}
-    for (role, name), found in _counted(database, rows, missing).items():
+    for (role, name), found in _count_bad(database, rows, missing).items():
         if not rows.spec.drop and found[0]:
             yield checks.incomplete(_what(role, name), *found)
     for role, name, sql in (one for one in rows.numbers if one[0] in checks.LARGEST):
-        ((_, found),) = _counted(database, rows, {(role, name): f"isinf({sql})"}).items()
+        ((_, found),) = _count_bad(database, rows, {(role, name): f"isinf({sql})"}).items()
         if found[0]:
             yield checks.not_finite(_what(role, name), *found)
         as_given = f"-{sql}" if role == "score" and columns.ascending else sql
@@ -501,7 +501,7 @@ def _errors(database: Database, rows: DuckRows, files: Files) -> Iterator[MpcErr
         if found_row is not None:
             yield checks.no_probability(_what("examined", columns.examined), *found_row)
     for role, name, sql in rows.extra:
-        ((_, found),) = _counted(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
+        ((_, found),) = _count_bad(database, rows, {(role, name): f"NOT isfinite({sql})"}).items()
         if found[0]:
             yield _not_finite_scores(database, rows, name, *found)
 
@@ -542,7 +542,7 @@ def _not_finite_scores(
     )
 
 
-def _counted(
+def _count_bad(
     database: Database, rows: DuckRows, bad: dict[tuple[str, Hashable], str]
 ) -> dict[tuple[str, Hashable], tuple[int, int]]:
     """Return how many rows are bad in each way, and the first of them."""

@@ -170,7 +170,7 @@ def everything(context: Context) -> str:
     mark = fingerprint(audit)
     options = [(key, _shown(value)) for key, value in options_of(audit).items()]
     facts = [
-        (key, _shown(_opened(value))) for key, value in audit.attrs.items() if key not in _ELSEWHERE
+        (key, _shown(_open(value))) for key, value in audit.attrs.items() if key not in _ELSEWHERE
     ]
     return "".join(
         [
@@ -201,7 +201,7 @@ def _recipe(found: Recipe) -> str:
 _ELSEWHERE = {"options", "versions", "columns", "fingerprint", "source", "rule_kinds"}
 
 
-def _opened(value: Any) -> Any:
+def _open(value: Any) -> Any:
     """Return an attribute that was written as JSON as what it means."""
     if not (isinstance(value, str) and value[:1] in ("{", "[")):
         return value

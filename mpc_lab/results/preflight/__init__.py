@@ -111,7 +111,7 @@ def preflight(ranking: Ranking) -> pd.DataFrame:
 def find(audit: Audit) -> list[Finding]:
     """Return what all checks that can be asked of an audit say, those that matter first."""
     if audit.ranking is None and SAVED in audit.attrs:
-        return list(_loaded(audit.attrs[SAVED]))
+        return list(_load(audit.attrs[SAVED]))
     if not slices(audit)[0].cells:
         return []
     if not isinstance(audit.ranking, Ranking):
@@ -169,7 +169,7 @@ def to_json(findings: Iterable[Finding]) -> str:
     return json.dumps(as_rows([one.to_leave() for one in findings]))
 
 
-def _loaded(text: Any) -> Iterator[Finding]:
+def _load(text: Any) -> Iterator[Finding]:
     """Yield the findings of a file, which somebody else may have written."""
     try:
         records = json.loads(str(text))

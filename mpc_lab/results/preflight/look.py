@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 from mpc_lab.results.base import settings
 from mpc_lab.results.recipe import changed_call
 from mpc_lab.results.summary import Slice, slices
+from mpc_lab.results.wording import columns_of
 from mpc_lab.text import noun, plain
 from mpc_lab.vocabulary import Floats, Ints
 
@@ -151,7 +151,7 @@ class Look:
         """The column of each role, as it was given."""
         if self.ranking is not None:
             return self.ranking.columns.given()
-        known = json.loads(str(self.options.get("columns", "{}")))
+        known = columns_of(self.options)
         return {name: value for name, value in known.items() if value is not None}
 
     @property

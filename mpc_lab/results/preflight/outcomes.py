@@ -182,7 +182,7 @@ class _Heavy:
 
 def _largest_query(look: Look, group: str) -> _Heavy:
     """Find the query, or unit, with most pairs of a group."""
-    codes = _listed(look, group)
+    codes = _list(look, group)
     if codes is None or look.ranking is None:
         return _Heavy()
     ranking = look.ranking
@@ -202,7 +202,7 @@ def _largest_query(look: Look, group: str) -> _Heavy:
     )
 
 
-def _listed(look: Look, group: str) -> dict[str, Any] | None:
+def _list(look: Look, group: str) -> dict[str, Any] | None:
     """Return the pairs of a group where they are few enough to list."""
     from mpc_lab.results.questions.pairs import list_cell
 
@@ -229,7 +229,7 @@ def check_largest_item(look: Look) -> Finding | None:
     )
     worst: tuple[float, str, int] | None = None
     for group in suspects[::-1][:3]:
-        listed = _listed(look, group)
+        listed = _list(look, group)
         if listed is None or not len(listed["row_i"]):
             continue
         one, other = codes[listed["row_i"]], codes[listed["row_j"]]

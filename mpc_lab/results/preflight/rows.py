@@ -165,7 +165,7 @@ def check_item(look: Look) -> Finding:
         times = ranking.n_rows / ranking.n_items
         shown = "once" if times == 1 else f"{times:.3g} times on average"
         return Finding(name, OK, f"{plural(ranking.n_items, 'item')}, shown {shown}.")
-    column = _guessed(ranking, "item")
+    column = _guess(ranking, "item")
     if column is None:
         return _no_item()
     sentence = f"{_NO_ITEM}; column {quote(str(column))} looks like it."
@@ -251,7 +251,7 @@ def _taken(ranking: Ranking) -> set[Any]:
     return taken
 
 
-def _guessed(ranking: Ranking, role: str) -> Hashable | None:
+def _guess(ranking: Ranking, role: str) -> Hashable | None:
     """Return the free column whose name and first rows suggest a role."""
     found = guess_columns(ranking.glimpse()).get(role)
     return None if found in _taken(ranking) else found
@@ -377,7 +377,7 @@ def check_spread(look: Look) -> Finding | None:
     if ranking.columns.is_rank_only or closeness == "percentile":
         return None
     at = look.sample
-    rest, deviation = _centred(look.scores, at)
+    rest, deviation = _centre(look.scores, at)
     if ((deviation > 0) & (at.sizes > 1)).sum() < 8:
         return None
     if closeness == "query_sd":
@@ -392,7 +392,7 @@ def check_spread(look: Look) -> Finding | None:
     one_scale = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
     mixed = float(np.sqrt((rest**2).mean())) * np.random.default_rng(0).permutation(one_scale)
     mixed = mixed[np.lexsort((mixed, at.query))]
-    chance = _tight_ratio(mixed, _centred(mixed, at)[1], at, epsilon)
+    chance = _tight_ratio(mixed, _centre(mixed, at)[1], at, epsilon)
     if ratio < SPREAD_RATIO or ratio < BEYOND_CHANCE * chance:
         return Finding(name, OK, f"{said}.")
     sentence = f"{said}: scores are not on one scale, and the audit is mostly about these."
@@ -402,7 +402,7 @@ def check_spread(look: Look) -> Finding | None:
     return Finding(name, CAUTION, sentence, remedy)
 
 
-def _centred(score: Floats, at: Sample) -> tuple[Floats, Floats]:
+def _centre(score: Floats, at: Sample) -> tuple[Floats, Floats]:
     """Return scores less the mean of their query, and the standard deviation of each query."""
     rest = score - (np.bincount(at.query, score) / at.sizes)[at.query]
     return rest, np.sqrt(np.bincount(at.query, rest**2) / at.sizes)
@@ -435,7 +435,7 @@ def check_places(look: Look) -> Finding:
     """Say whether places are known, and whether the list was shown in the order of its scores."""
     ranking, name = look.need_rows(), "places"
     if ranking.position is None:
-        column = _guessed(ranking, "position")
+        column = _guess(ranking, "position")
         if column is None or not _are_places(ranking, column):
             sentence = "No column has the place of each row; where outcomes depend on it, give one."
             return Finding(name, OK, sentence)

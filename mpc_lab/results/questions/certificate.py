@@ -73,12 +73,12 @@ class Certificate:
             "If outcome differences depend on items only through the distance of their scores, "
             "and their mean does not change sign inside a bin, a boost of up to "
             f"{self.alpha:.4g} raises the expected objective, at {level} confidence. "
-            f"{self._assumed()} Measured directly, the change is "
+            f"{self._say_assumed()} Measured directly, the change is "
             f"{self.change:+.4g} in DCG "
             f"({level} interval {self.change_low:+.4g} to {self.change_high:+.4g})."
         )
 
-    def _assumed(self) -> str:
+    def _say_assumed(self) -> str:
         """Say what a test of the assumption shows."""
         if math.isnan(self.assumption_p_value):
             return "That assumption is not tested: too few queries have close pairs."
@@ -140,7 +140,7 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
         level=level,
         seed=seed,
     )
-    change = _measured(audit, group, scoring_rule, found.alpha, level)
+    change = _measure(audit, group, scoring_rule, found.alpha, level)
     assumed = _assumption(audit, cell, group, scoring_rule)
     return Certificate(
         group=group,
@@ -184,7 +184,7 @@ def _assumption(audit: AuditBase, cell: CellRows, group: str, rule: str) -> Assu
     return check_assumption(walk, Design(1, width, by_place), segment, n_segments)
 
 
-def _measured(
+def _measure(
     audit: AuditBase, group: str, rule: str, alpha: float, level: float
 ) -> Clustered | None:
     """Measure what a boost by α does to DCG on the log; nothing where there is no boost."""

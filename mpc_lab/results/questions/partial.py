@@ -101,11 +101,11 @@ class PartialGaps:
         if not self.held:
             does = "excludes" if found else "does not exclude"
             return minus(
-                f"The gap of {quote(names[0])} is {_signed(alone[0])}, and its interval {does} 0: "
+                f"The gap of {quote(names[0])} is {_sign(alone[0])}, and its interval {does} 0: "
                 f"there is no other group and no covariate to hold fixed.{more}"
             )
         said = [
-            f"the gap of {quote(names[k])} is {_signed(alone[k])} alone and {_signed(net[k])} net"
+            f"the gap of {quote(names[k])} is {_sign(alone[k])} alone and {_sign(net[k])} net"
             for k in order[:_SENTENCES]
         ]
         clear = (
@@ -150,7 +150,7 @@ class PartialGaps:
 _ENDS = ("low", "high")
 
 
-def _signed(value: float) -> str:
+def _sign(value: float) -> str:
     return f"{'+' if value >= 0 else ''}{number(float(value), 3)}"
 
 

@@ -162,7 +162,7 @@ def findable(audit: Audit, part: Slice, options: Mapping[str, Any]) -> Iterator[
     undecided = part.having(INCONCLUSIVE)
     if undecided:
         yield from _least(audit, part, undecided, options)
-        yield from _needed(audit, part, undecided, options)
+        yield from _say_needed(audit, part, undecided, options)
     elif part.cells and len(part.having(NOT_ESTIMABLE)) == len(part.cells):
         if {cell.reason for cell in part.cells if cell.pairs} == {NOT_POOLED}:
             yield "Next: audit all rows in one call, which gives the intervals that a pool lacks."
@@ -208,7 +208,7 @@ def _of_spread(audit: Audit, low: float, high: float) -> str:
     return f", which is {shown} standard deviations of the outcome"
 
 
-def _needed(
+def _say_needed(
     audit: Audit, part: Slice, undecided: list[Cell], options: Mapping[str, Any]
 ) -> Iterator[str]:
     """Say how many queries the undecided groups need, by the same adjustment as their verdicts."""
@@ -323,14 +323,14 @@ def tried_attribute(plan: Plan, tried: Sequence[Floats | None]) -> dict[str, int
         Under each rule, as :func:`choose_powered` returns it.
     """
     cells = {
-        label: dict(zip(plan.groups, [_rounded(pairs) for pairs in one.tolist()], strict=True))
+        label: dict(zip(plan.groups, [_round(pairs) for pairs in one.tolist()], strict=True))
         for label, one in zip(plan.rule_labels, tried, strict=True)
         if one is not None
     }
     return {"tried": json.dumps(cells)} if cells else {}
 
 
-def _rounded(pairs: list[list[float]]) -> list[list[float | None]]:
+def _round(pairs: list[list[float]]) -> list[list[float | None]]:
     return [[float(f"{x:.6g}") if math.isfinite(x) else None for x in pair] for pair in pairs]
 
 
