@@ -4,7 +4,7 @@ import statsmodels.api as sm
 
 from helpers.near_pairs import near_pairs
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.limit import choose_bandwidth
+from mpc_lab.inference.bandwidth import choose_bandwidth
 
 
 def curved_pairs(curvature, n=6000):

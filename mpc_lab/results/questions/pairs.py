@@ -149,6 +149,17 @@ class CellPairs:
         """What each pair counts; None where each counts 1."""
         return None if self.weights is None else self.weights.of_pairs
 
+    def within(self, epsilon: float) -> CellPairs:
+        """Return the pairs up to a distance, in their order."""
+        near = np.flatnonzero(self.distance <= epsilon)
+        columns = {
+            name: values[near]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
+        }
+        weights = None if self.weights is None else self.weights.take(near)
+        return replace(self, **columns, weights=weights)
+
     def codes(self) -> PairCodes:
         """Return what pairs share that makes them dependent in this audit, and what they count."""
         from mpc_lab.inference.clustered import pair_codes
