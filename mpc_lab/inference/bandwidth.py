@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.limit import clustered_variance, polynomial
+from mpc_lab.inference.clustered import dot
+from mpc_lab.inference.limit import distinct
 from mpc_lab.pairing.kernels import kernel
 from mpc_lab.vocabulary import Floats, Ints
 
@@ -88,16 +89,18 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
     unit = 2.0 ** math.frexp(widest)[1] if 0 < widest < 1e300 else max(widest, 1.0)
     distance = distance / unit
     middle, candidates = _candidates(distance)
-    near = distance <= middle
-    m2, s2 = _curvature(distance[near], d[near], query[near])
+    starts, distance, d = _by_query(query, distance, d)
+    # About their mean, so that large differences do not cancel in sums; no slope depends on it.
+    with np.errstate(all="ignore"):
+        d = d - d.mean()
+    m2, s2 = _curvature(distance, d, starts, middle)
     # In Python's own numbers, which know infinity without a warning.
     curved = m2 / unit / unit, s2 / unit / unit
     if not np.isfinite(m2):
         missing = np.full(len(candidates), np.inf)
         return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
-    # About their mean, so that large differences do not cancel in sums; no slope depends on it.
     with np.errstate(all="ignore"):
-        found = _squared_errors(distance, d - d.mean(), query, candidates, m2**2 + s2**2)
+        found = _squared_errors(distance, d, starts, candidates, m2**2 + s2**2)
     criterion = np.nan_to_num(found, nan=np.inf, posinf=np.inf)
     best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
     return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
@@ -115,16 +118,68 @@ def _candidates(distance: Floats) -> tuple[float, Floats]:
     high = max(low, high)
     if high == 0.0:
         return middle, np.zeros(1)
-    # Ties may fill the lower quantiles: a bandwidth must reach beyond them.
-    nearest = float(distance[distance > 0].min())
-    return middle, np.asarray(np.geomspace(max(low, nearest), high, CANDIDATES))
+    if low == 0.0:
+        # Ties fill the lower quantiles: a bandwidth must reach beyond them.
+        low = float(distance[distance > 0].min())
+    return middle, np.asarray(np.geomspace(low, high, CANDIDATES))
 
 
-def _curvature(distance: Floats, d: Floats, query: Ints) -> tuple[float, float]:
-    fit = polynomial(distance, d, None, degree=3, of=2)
-    if fit is None:
-        return float("nan"), float("nan")
-    return 2 * float(fit.coefficients[2]), 2 * float(np.sqrt(clustered_variance(fit, query)))
+def _by_query(query: Ints, *columns: Floats) -> tuple[Ints, *tuple[Floats, ...]]:
+    """Return where each query starts, and the columns with its pairs one after the other.
+
+    Those of a log are so already.
+    """
+    first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
+    if len(first) > len(np.unique(query[first])):
+        order = np.argsort(query, kind="stable")
+        columns, query = tuple(column[order] for column in columns), query[order]
+        first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
+    return np.append(first, len(query)), *columns
+
+
+# Of the cubic: x⁰ to x⁶, then d to d·x³.
+_CUBIC = 4
+
+
+def _curvature(distance: Floats, d: Floats, starts: Ints, middle: float) -> tuple[float, float]:
+    """Return twice the coefficient of Δ² in a cubic up to the median, and its standard error."""
+    none = float("nan"), float("nan")
+    if distinct(distance[distance <= middle]) < _CUBIC:
+        return none
+    table = np.zeros((len(starts) - 1, 3 * _CUBIC - 1))
+    _add_cubes(distance / middle, d, starts, table)
+    x, xd = table[:, : 2 * _CUBIC - 1], table[:, 2 * _CUBIC - 1 :]
+    places = np.add.outer(np.arange(_CUBIC), np.arange(_CUBIC))
+    inner = x.sum(axis=0)[places]
+    # Distances may differ by rounding alone.
+    if np.linalg.matrix_rank(inner, hermitian=True) < _CUBIC:
+        return none
+    c = np.linalg.solve(inner, xd.sum(axis=0))
+    pick = np.linalg.solve(inner, np.eye(_CUBIC)[2])
+    # Distances of 1e-300 or 1e300 may overflow.
+    with np.errstate(all="ignore"):
+        of_query = (xd - x[:, places] @ c) @ pick
+        n, queries = x[:, 0].sum(), int(np.count_nonzero(x[:, 0]))
+        unit = np.float64(2.0) / middle / middle
+        if queries < 2 or n <= _CUBIC:
+            return float(c[2] * unit), float("inf")
+        variance = dot(of_query, of_query) * queries / (queries - 1) * (n - 1) / (n - _CUBIC)
+        return float(c[2] * unit), float(np.sqrt(variance) * unit)
+
+
+@kernel
+def _add_cubes(x: Floats, d: Floats, starts: Ints, table: Floats) -> None:
+    """Add up what a cubic needs of the pairs of each query with x up to 1."""
+    for q in range(len(starts) - 1):
+        for p in range(starts[q], starts[q + 1]):
+            if x[p] > 1.0:
+                continue
+            power = 1.0
+            for k in range(7):
+                table[q, k] += power
+                if k < 4:
+                    table[q, 7 + k] += power * d[p]
+                power *= x[p]
 
 
 # Sums over pairs: 1, x, …, x⁴ and d, d·x, d·x², x the distance.
@@ -132,20 +187,13 @@ _POWERS, _SUMS = 5, 8
 
 
 def _squared_errors(
-    distance: Floats, d: Floats, query: Ints, candidates: Floats, curved: float
+    distance: Floats, d: Floats, starts: Ints, candidates: Floats, curved: float
 ) -> Floats:
     """Return the squared error expected of the local linear fit inside each bandwidth.
 
     The fits and their variances are made of sums between one bandwidth and the next, so that all
-    of them take two walks over the pairs. The pairs of a query must follow each other to be walked
-    together; those of a log do.
+    of them take two walks over the pairs.
     """
-    order = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
-    if len(order) > len(np.unique(query[order])):
-        by_query = np.argsort(query, kind="stable")
-        distance, d, query = distance[by_query], d[by_query], query[by_query]
-        order = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
-    starts = np.append(order, len(query))
     reach = np.zeros(len(candidates))
     place = _place_pairs(distance, candidates, reach)
     # x is in units of the largest distance inside a bandwidth, so that powers are of one size.

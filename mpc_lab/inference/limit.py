@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_number
-from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
+from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
 from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.weighting import ListedWeights
@@ -93,20 +93,6 @@ def distinct(values: Floats) -> int:
             if found == FEWEST_DISTANCES:
                 break
     return found
-
-
-def clustered_variance(fit: Fit, query: Ints) -> float:
-    """Return the query-clustered variance of a coefficient, corrected as statsmodels does.
-
-    Q/(Q − 1)·(n − 1)/(n − k)·Σ_q (Σ l_p e_p)², k coefficients; infinite where Q < 2 or n ≤ k.
-    """
-    n, k = len(query), len(fit.coefficients)
-    number = np.bincount(query)
-    queries = np.count_nonzero(number)
-    if queries < 2 or n <= k:
-        return float("inf")
-    total = np.bincount(query, fit.loadings * fit.residuals).astype(np.float64)
-    return float(dot(total, total)) * queries / (queries - 1) * (n - 1) / (n - k)
 
 
 LOCAL_QUADRATIC = "local quadratic"

@@ -89,9 +89,11 @@ def _chosen(cell: CellRows) -> tuple[float, dict[str, CellPairs]]:
     reach = nearest_distance(cell.log, LARGEST_LIST)
     if np.isnan(reach):
         return 0.0, {}
-    pairs = cell.pairs("matched", reach)
-    h = choose_bandwidth(pairs.distance, pairs.d, pairs.query).value
-    return h, {"matched": pairs.within(h)}
+    i, j = cell.rows_of_pairs("matched", reach, LARGEST_LIST)
+    distance = cell.log.distance(i, j)
+    h = choose_bandwidth(distance, cell.log.contrast(i, j), cell.cluster_code(i)).value
+    near = distance <= h
+    return h, {"matched": cell.pairs_of(i[near], j[near])}
 
 
 def _of_mode(
