@@ -124,17 +124,14 @@ def _candidates(distance: Floats) -> tuple[float, Floats]:
     return middle, np.asarray(np.geomspace(low, high, CANDIDATES))
 
 
-def _by_query(query: Ints, *columns: Floats) -> tuple[Ints, *tuple[Floats, ...]]:
-    """Return where each query starts, and the columns with its pairs one after the other.
-
-    Those of a log are so already.
-    """
+def _by_query(query: Ints, distance: Floats, d: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return where each query starts, and its pairs one after the other, as those of a log are."""
     first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
     if len(first) > len(np.unique(query[first])):
         order = np.argsort(query, kind="stable")
-        columns, query = tuple(column[order] for column in columns), query[order]
+        distance, d, query = distance[order], d[order], query[order]
         first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
-    return np.append(first, len(query)), *columns
+    return np.append(first, len(query)), distance, d
 
 
 # Of the cubic: x⁰ to x⁶, then d to d·x³.
