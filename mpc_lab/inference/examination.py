@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from mpc_lab.inference.limit import distinct, polynomial
+from mpc_lab.inference.limit import FEWEST_DISTANCES, distinct, polynomial
 from mpc_lab.vocabulary import Flags, Floats, Ints
 
 FEWEST_EFFECTIVE = 20
-_FEWEST_DISTANCES = 4
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _mean(pairs: Neighbours, y: Floats, here: Ints, limit: bool) -> tuple[float,
         return mean, share * (y - mean)
     distance = pairs.distance[here]
     order = np.argsort(distance, kind="stable")
-    if distinct(distance[order]) < _FEWEST_DISTANCES:
+    if distinct(distance[order]) < FEWEST_DISTANCES:
         return None
     fit = polynomial(distance[order], y[order], weight[order], degree=1)
     if fit is None:

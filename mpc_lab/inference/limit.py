@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_number
-from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed, pair_codes
+from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates
 from mpc_lab.pairing.kernels import kernel
 from mpc_lab.pairing.weighting import ListedWeights
@@ -42,7 +41,6 @@ def polynomial(
     Parameters
     ----------
     distance, d : array (pair,)
-        The distances in ascending order.
     weight : array (pair,) or None
         None: all alike.
     degree : int
@@ -56,10 +54,12 @@ def polynomial(
     """
     if distinct(distance) <= degree:
         return None
-    largest = float(distance[-1])
+    largest = float(distance.max())
     # In units of the largest distance the normal equations are well conditioned.
     x = distance / largest
-    powers = np.stack([x**k for k in range(degree + 1)])
+    powers = np.ones((degree + 1, len(x)))
+    for k in range(degree):
+        np.multiply(powers[k], x, out=powers[k + 1])
     weighted = powers if weight is None else powers * weight
     inner = np.einsum("kp,lp->kl", weighted, powers)
     # Distances may differ by rounding alone.
@@ -78,194 +78,25 @@ def polynomial(
     )
 
 
-def distinct(ascending: Floats) -> int:
-    """Return how many different numbers there are."""
-    return min(1, len(ascending)) + int(np.count_nonzero(np.diff(ascending)))
-
-
-def clustered_variance(fit: Fit, query: Ints) -> float:
-    """Return the query-clustered variance of a coefficient, corrected as statsmodels does.
-
-    Q/(Q − 1)·(n − 1)/(n − k)·Σ_q (Σ l_p e_p)², k coefficients; infinite where Q < 2 or n ≤ k.
-    """
-    n, k = len(query), len(fit.coefficients)
-    number = np.bincount(query)
-    queries = np.count_nonzero(number)
-    if queries < 2 or n <= k:
-        return float("inf")
-    total = np.bincount(query, fit.loadings * fit.residuals).astype(np.float64)
-    return float(dot(total, total)) * queries / (queries - 1) * (n - 1) / (n - k)
-
-
-CANDIDATES = 20
-LARGEST_LIST = 2_000_000
-_RANK = 101
-
-
-@dataclass(frozen=True)
-class Bandwidth:
-    """A bandwidth and the comparison it won.
-
-    Attributes
-    ----------
-    value : float
-        h; 0 where every distance is 0.
-    candidates, criterion : array
-        The bandwidths that were compared, and the mean squared error expected at each; infinite
-        where a line cannot be fitted.
-    curvature, curvature_std_error : float
-        m₂ and s₂ of the pilot fit; NaN where there was none.
-    """
-
-    value: float
-    candidates: Floats
-    criterion: Floats
-    curvature: float
-    curvature_std_error: float
-
-
-def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
-    r"""Choose the bandwidth that should give the local linear fit its least squared error.
-
-    .. math::
-        h = \arg\min_h \; (m_2^2 + s_2^2) \, b(h)^2 / 4 + V(h), \qquad
-        b(h) = \sum_p l_p \Delta_p^2
-
-    m₂ is twice the coefficient of Δ² in a cubic fitted to the nearer half of the distances, s₂ its
-    standard error clustered by query, V(h) the query-clustered variance of the local linear fit
-    with triangular weights. No closed form replaces V: shared queries add a part to it that
-    hardly depends on h. The candidates are 20 values, evenly on a log scale from the larger of
-    the 2 % quantile and the 101st smallest distance to the 90 % quantile.
-
-    Parameters
-    ----------
-    distance, d : array (pair,)
-        Distance and outcome difference of the ``matched`` pairs without limit, or of the 2,000,000
-        with the smallest distances.
-    query : array of int64 (pair,)
-        Query, or unit, of each pair.
-
-    Returns
-    -------
-    Bandwidth
-
-    References
-    ----------
-    Imbens & Kalyanaraman (2012), Optimal bandwidth choice for the regression discontinuity
-    estimator; the penalty s₂² is theirs in spirit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> distance = rng.random(2000)
-    >>> d = np.sin(3 * distance) + rng.normal(size=2000)
-    >>> chosen = choose_bandwidth(distance, d, np.arange(2000))
-    >>> 0 < chosen.value < 1
-    True
-    """
-    if len(distance) == 0:
-        raise MpcError(
-            "A bandwidth must be chosen from at least one pair; got none. Choose another group."
-        )
-    order = np.argsort(distance, kind="stable")
-    distance, d, query = distance[order], d[order], query[order]
-    # Powers of distances near 1 stay finite; a power of two changes no digit.
-    widest = float(distance[-1])
-    unit = 2.0 ** math.frexp(widest)[1] if 0 < widest < 1e300 else max(widest, 1.0)
-    distance = distance / unit
-    candidates = _candidates(distance)
-    m2, s2 = _curvature(distance, d, query)
-    # In Python's own numbers, which know infinity without a warning.
-    curved = m2 / unit / unit, s2 / unit / unit
-    if not np.isfinite(m2):
-        missing = np.full(len(candidates), np.inf)
-        return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
-    # About their mean, so that large differences do not cancel in sums; no slope depends on it.
-    with np.errstate(all="ignore"):
-        d = d - d.mean()
-        found = [_squared_error(distance, d, query, h, m2, s2) for h in candidates]
-    criterion = np.nan_to_num(np.array(found), nan=np.inf, posinf=np.inf)
-    best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
-    return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
-
-
-def _candidates(distance: Floats) -> Floats:
-    """Return the bandwidths to compare; `distance` ascends."""
-    low = max(_quantile(distance, 0.02), float(distance[min(_RANK, len(distance)) - 1]))
-    high = max(low, _quantile(distance, 0.9))
-    if high == 0.0:
-        return np.zeros(1)
-    # Ties may fill the lower quantiles: a bandwidth must reach beyond them.
-    nearest = float(distance[np.searchsorted(distance, 0.0, side="right")])
-    return np.asarray(np.geomspace(max(low, nearest), high, CANDIDATES))
-
-
-def _quantile(distance: Floats, share: float) -> float:
-    return float(distance[max(int(np.ceil(share * len(distance))), 1) - 1])
-
-
-def _curvature(distance: Floats, d: Floats, query: Ints) -> tuple[float, float]:
-    n = int(np.searchsorted(distance, _quantile(distance, 0.5), side="right"))
-    fit = polynomial(distance[:n], d[:n], None, degree=3, of=2)
-    if fit is None:
-        return float("nan"), float("nan")
-    variance = clustered_variance(fit, query[:n])
-    return 2 * float(fit.coefficients[2]), 2 * float(np.sqrt(variance))
-
-
-def _squared_error(
-    distance: Floats, d: Floats, query: Ints, h: float, m2: float, s2: float
-) -> float:
-    """Return the squared error expected of the local linear fit inside a bandwidth.
-
-    The fit and its variance are made of sums over each query, so that its pairs are walked once.
-    """
-    n = int(np.searchsorted(distance, h, side="left"))
-    if n <= 2 or distance[0] == distance[n - 1]:
-        return float("inf")
-    largest = float(distance[n - 1])
-    table = np.zeros((int(query.max()) + 1, 8))
-    _add_powers(distance[:n], d, query, largest, table)
-    x, xd = table[:, :5], table[:, 5:]
-    # With the weight 1 − Δ/h each power of the distance brings the next one along.
-    total, total_d, share = x.sum(axis=0), xd.sum(axis=0), largest / h
-    weighted = total[:4] - share * total[1:]
-    inner = np.array([weighted[:2], weighted[1:3]])
-    if np.linalg.matrix_rank(inner, hermitian=True) <= 1:
-        return float("inf")
-    c = np.linalg.solve(inner, total_d[:2] - share * total_d[1:])
-    pick = np.linalg.solve(inner, np.array([1.0, 0.0]))
-    bias = float(pick @ weighted[2:4]) * largest**2
-    loading = np.array([pick[0], pick[1] - share * pick[0], -share * pick[1]])
-    residuals = xd - c[0] * x[:, :3] - c[1] * x[:, 1:4]
-    of_query = residuals @ loading
-    queries = int(np.count_nonzero(x[:, 0]))
-    variance = np.inf
-    if queries > 1:
-        variance = float(dot(of_query, of_query)) * queries / (queries - 1) * (n - 1) / (n - 2)
-    return (m2**2 + s2**2) * bias**2 / 4 + variance
+FEWEST_DISTANCES = 4
 
 
 @kernel
-def _add_powers(distance: Floats, d: Floats, query: Ints, unit: float, table: Floats) -> None:
-    """Add 1, x, …, x⁴ and d, d·x, d·x² of each pair to the sums of its query; x = Δ over a unit."""
-    for p in range(len(distance)):
-        q, x, y = query[p], distance[p] / unit, d[p]
-        square = x * x
-        table[q, 0] += 1.0
-        table[q, 1] += x
-        table[q, 2] += square
-        table[q, 3] += square * x
-        table[q, 4] += square * square
-        table[q, 5] += y
-        table[q, 6] += y * x
-        table[q, 7] += y * square
+def distinct(values: Floats) -> int:
+    """Return how many different numbers there are, or 4 where there are more."""
+    seen = np.empty(FEWEST_DISTANCES)
+    found = 0
+    for value in values:
+        if not (seen[:found] == value).any():
+            seen[found] = value
+            found += 1
+            if found == FEWEST_DISTANCES:
+                break
+    return found
 
 
 LOCAL_QUADRATIC = "local quadratic"
 MEAN_OVER_TIES = "mean over ties"
-_FEWEST_DISTANCES = 4
 _MOST_TIE_WEIGHT = 0.5
 
 
@@ -349,7 +180,7 @@ def limit(
     query : array of int64 (pair,)
         Query, or unit, of each pair.
     bandwidth : float
-        h, see `mpc_lab.inference.limit.choose_bandwidth`; at 0 only ties are used.
+        h, see `mpc_lab.inference.bandwidth.choose_bandwidth`; at 0 only ties are used.
     item_i, item_j : array of int64 (pair,), optional
         Items, or producers, for ``cluster="item"``, ``"producer"`` and ``"union"``.
     owner : {"item", "producer"}
@@ -379,16 +210,15 @@ def limit(
     (2.0, 'local quadratic')
     """
     check_bandwidth(bandwidth)
-    order = np.argsort(distance, kind="stable")
-    distance, d = np.asarray(distance)[order], np.asarray(d)[order]
-    n_ties = int(np.searchsorted(distance, 0.0, side="right"))
-    n_near = max(int(np.searchsorted(distance, bandwidth, side="left")), n_ties)
-    near = order[:n_near]
+    distance, d = np.asarray(distance), np.asarray(d)
+    tied = np.flatnonzero(distance == 0)
+    near = np.append(tied, np.flatnonzero((distance > 0) & (distance < bandwidth)))
+    n_ties, n_near = len(tied), len(near)
     item_i, item_j = (None if item is None else item[near] for item in (item_i, item_j))
     weights = None if weights is None else weights.take(near)
     count = None if weights is None else weights.of_pairs
     codes = pair_codes(query[near], item_i, item_j, owner, weight=count)
-    distance, d = distance[:n_near], d[:n_near]
+    distance, d = distance[near], d[near]
     weight = 1 - distance / bandwidth if bandwidth > 0 else np.ones(n_near)
     weight = weight if count is None else weight * count
     tie_weight = float(weight[:n_ties].sum() / weight.sum()) if n_near else float("nan")
@@ -434,7 +264,7 @@ def check_bandwidth(bandwidth: float) -> float:
 
 def why_ties(distances: int, tie_weight: float) -> str:
     """Return why there is no curve to be fitted, and ties have to do; else an empty text."""
-    if distances < _FEWEST_DISTANCES:
+    if distances < FEWEST_DISTANCES:
         return f"only {distances} distinct distances inside the bandwidth"
     if tie_weight > _MOST_TIE_WEIGHT:
         return "more than half the weight is at a distance of 0"

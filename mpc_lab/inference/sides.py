@@ -198,7 +198,7 @@ def limit_of_sides(
     why = "" if both else NEVER_TURNED
     for side in weight if both else ():
         mass = float(side[tied].sum() / side.sum())
-        why = why or why_ties(distinct(np.sort(near.distance[side > 0])), mass)
+        why = why or why_ties(distinct(near.distance[side > 0]), mass)
     options: dict[str, Any] = {"cluster": cluster, "level": level}
     found = (
         None if why else intercepts(near, weight, degree=2, correct=cluster == "query", **options)

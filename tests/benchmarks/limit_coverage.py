@@ -17,8 +17,9 @@ import numpy as np
 
 from mpc_lab.datasets import synthetic
 from mpc_lab.datasets.synthetic import synthetic_truth
+from mpc_lab.inference.bandwidth import choose_bandwidth
 from mpc_lab.inference.clustered import estimate_listed, pair_codes
-from mpc_lab.inference.limit import choose_bandwidth, limit
+from mpc_lab.inference.limit import limit
 from mpc_lab.pairing.log import sort_rows
 from mpc_lab.pairing.pairs import pair_rows
 from mpc_lab.vocabulary import MODES

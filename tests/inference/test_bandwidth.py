@@ -4,7 +4,7 @@ import statsmodels.api as sm
 
 from helpers.near_pairs import near_pairs
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.limit import choose_bandwidth
+from mpc_lab.inference.bandwidth import choose_bandwidth
 
 
 def curved_pairs(curvature, n=6000):
@@ -82,3 +82,29 @@ def test_no_pairs_have_no_bandwidth():
     none = np.empty(0)
     with pytest.raises(MpcError, match="A bandwidth must be chosen from at least one pair"):
         choose_bandwidth(none, none, none.astype(np.int64))
+
+
+def test_the_order_of_the_pairs_does_not_matter():
+    gap, d, query = near_pairs(n=1000)
+    order = np.argsort(query, kind="stable")
+    assert np.count_nonzero(np.diff(query)) > np.count_nonzero(np.diff(query[order]))
+    one, other = (
+        choose_bandwidth(gap, d, query),
+        choose_bandwidth(gap[order], d[order], query[order]),
+    )
+    np.testing.assert_allclose(one.criterion, other.criterion, rtol=1e-9)
+
+
+def test_distances_of_two_scales_are_compared_without_a_loss_of_digits():
+    gap, d, query = near_pairs(n=1000)
+    near = np.random.default_rng(1).random(len(gap)) < 0.4
+    scales = np.where(near, 1e-60 * gap, gap)
+    found = choose_bandwidth(scales, d, query)
+    h = found.candidates[np.searchsorted(found.candidates, scales[near].max(), side="right")]
+    x, w = gap[near], 1 - 1e-60 * gap[near] / h
+    line = np.column_stack([np.ones_like(x), x])
+    variance = clustered(d[near], line, query[near], w).bse[0] ** 2
+    size = found.curvature**2 + found.curvature_std_error**2
+    bias = sm.WLS((1e-60 * x) ** 2, line, weights=w).fit().params[0] / 2
+    at = found.candidates.tolist().index(h)
+    assert found.criterion[at] == pytest.approx(size * bias**2 + variance, rel=1e-7)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from helpers.near_pairs import near_pairs
-from mpc_lab.inference.limit import choose_bandwidth, limit
+from mpc_lab.inference.bandwidth import choose_bandwidth
+from mpc_lab.inference.limit import limit
 
 TRUTH = 0.4
 REPETITIONS = 150

@@ -6,7 +6,7 @@ import pytest
 import mpc_lab as mpc
 from mpc_lab.datasets import synthetic
 from mpc_lab.errors import MpcError
-from mpc_lab.inference.limit import choose_bandwidth
+from mpc_lab.inference.bandwidth import choose_bandwidth
 from mpc_lab.inference.limit import limit as limit_of_pairs
 from mpc_lab.pairing.pairs import list_pairs
 from mpc_lab.ranking import Ranking

@@ -19,7 +19,7 @@ from mpc_lab.results.base import (
     need_rows,
     refuse_rank_only,
 )
-from mpc_lab.results.questions.pairs import CellRows, open_cell
+from mpc_lab.results.questions.pairs import CellPairs, CellRows, open_cell
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import MODES, SYMMETRIC, Floats
 
@@ -49,8 +49,9 @@ def limit(
         raise MpcError('pairing_mode must name at least one mode, such as "matched"; got none.')
     cell = open_cell(audit, "limit", group, scoring_rule, *modes)
     cluster, level, _ = inference_options(audit)
-    h = _chosen(cell) if bandwidth is None else _given(bandwidth)
-    found = [_of_mode(cell, mode, h, cluster, level) for mode in modes]
+    h, listed = _chosen(cell) if bandwidth is None else (_given(bandwidth), {})
+    listed |= {mode: cell.pairs(mode, h) for mode in modes if mode not in listed}
+    found = [_of_mode(cell, mode, listed[mode], h, cluster, level) for mode in modes]
     variables: dict[str, Any] = {
         name: (("pairing_mode", "distance") if np.ndim(found[0][name]) else "pairing_mode", column)
         for name, column in ((name, np.stack([one[name] for one in found])) for name in found[0])
@@ -80,24 +81,28 @@ def _given(bandwidth: float) -> float:
     return check_bandwidth(bandwidth)
 
 
-def _chosen(cell: CellRows) -> float:
-    """Choose the bandwidth from the matched pairs; 0 where there is none."""
-    from mpc_lab.inference.limit import LARGEST_LIST, choose_bandwidth
+def _chosen(cell: CellRows) -> tuple[float, dict[str, CellPairs]]:
+    """Choose the bandwidth from the matched pairs, 0 where there is none; those inside it too."""
+    from mpc_lab.inference.bandwidth import LARGEST_LIST, choose_bandwidth
     from mpc_lab.pairing.pairs import nearest_distance
 
     reach = nearest_distance(cell.log, LARGEST_LIST)
     if np.isnan(reach):
-        return 0.0
-    pairs = cell.pairs("matched", reach)
-    return choose_bandwidth(pairs.distance, pairs.d, pairs.query).value
+        return 0.0, {}
+    i, j = cell.rows_of_pairs("matched", reach, LARGEST_LIST)
+    distance = cell.log.distance(i, j)
+    h = choose_bandwidth(distance, cell.log.contrast(i, j), cell.cluster_code(i)).value
+    near = distance <= h
+    return h, {"matched": cell.pairs_of(i[near], j[near])}
 
 
-def _of_mode(cell: CellRows, mode: str, h: float, cluster: str, level: float) -> dict[str, Any]:
+def _of_mode(
+    cell: CellRows, mode: str, pairs: CellPairs, h: float, cluster: str, level: float
+) -> dict[str, Any]:
     from mpc_lab.inference.limit import distance_density
     from mpc_lab.inference.limit import limit as limit_of_pairs
     from mpc_lab.inference.sides import limit_of_sides
 
-    pairs = cell.pairs(mode, h)
     effect: Estimates | None = None
     if MODES[mode].two_sided:
         sided = cell.sided(pairs, tie=1.0)
@@ -138,7 +143,6 @@ def _place_effect(found: Estimates | None) -> dict[str, float]:
 # ---- both sides of a tie: bins of the distance, a line a side, and their jump
 
 _PAIRS_IN_A_BIN = 30
-_FEWEST_DISTANCES = 4
 _MOST_DRAWN = 5_000_000
 _SIGN = (-1.0, 1.0)
 
@@ -202,7 +206,7 @@ def tie(
     bins : int
         At most so many a side, of about equally many pairs.
     """
-    from mpc_lab.inference.limit import distinct
+    from mpc_lab.inference.limit import FEWEST_DISTANCES, distinct
     from mpc_lab.inference.sides import intercepts
 
     refuse_rank_only(audit, "tie")
@@ -215,8 +219,8 @@ def tie(
     epsilon = check_epsilon(epsilon)
     sided = cell.sided(cell.pairs(SYMMETRIC.name, epsilon), tie=0.5)
     weight = sided.shares(sided.weighted)
-    on_side = [np.sort(sided.distance[side > 0]) for side in weight]
-    lines = all(distinct(distances) >= _FEWEST_DISTANCES for distances in on_side)
+    on_side = [sided.distance[side > 0] for side in weight]
+    lines = all(distinct(distances) >= FEWEST_DISTANCES for distances in on_side)
     cluster, level, _ = inference_options(audit)
     middle = place = overall = _values(None)
     if all(len(distances) for distances in on_side):

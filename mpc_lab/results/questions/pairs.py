@@ -280,22 +280,34 @@ class CellRows:
 
     def pairs(self, mode: str, epsilon: float, n_pairs: float = np.inf) -> CellPairs:
         """List the pairs up to a distance; without an upper bound of their number, count first."""
+        return self.pairs_of(*self.rows_of_pairs(mode, epsilon, n_pairs))
+
+    def rows_of_pairs(
+        self, mode: str, epsilon: float, n_pairs: float = np.inf
+    ) -> tuple[Ints, Ints]:
+        """Return the rows of the pairs up to a distance, those of the group first."""
         from mpc_lab.pairing.pairs import MOST_LISTED, check_listable, pair_rows
 
         if not n_pairs <= MOST_LISTED:
             check_listable(self.log, epsilon)
-        i, j = pair_rows(self.log, self.member, MODES[mode].side, epsilon)
-        item, owner = self.item_code, self.owner_code
+        return pair_rows(self.log, self.member, MODES[mode].side, epsilon)
+
+    def pairs_of(self, i: Ints, j: Ints) -> CellPairs:
+        """Return pairs of given rows."""
+        code, owner = self.item_code, self.owner_code
+        items = None if code is None else (code[i], code[j])
+        # Where items are clusters of their own, they need not be looked up twice.
+        owners = items if owner is code else None if owner is None else (owner[i], owner[j])
         return CellPairs(
             row_i=i,
             row_j=j,
             distance=self.log.distance(i, j),
             d=self.log.contrast(i, j),
             query=self.cluster_code(i),
-            item_i=None if item is None else item[i],
-            item_j=None if item is None else item[j],
-            owner_i=None if owner is None else owner[i],
-            owner_j=None if owner is None else owner[j],
+            item_i=None if items is None else items[0],
+            item_j=None if items is None else items[1],
+            owner_i=None if owners is None else owners[0],
+            owner_j=None if owners is None else owners[1],
             owner=self.ranking.owner,
             weights=self.log.weights_of(i),
         )
