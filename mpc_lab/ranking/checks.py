@@ -333,7 +333,9 @@ class LeftOut:
     def compare(self) -> Iterator[tuple[str, float, float, float]]:
         """Yield for each group: the shares left out inside and outside, and a p-value.
 
-        The p-value is two-sided, normal, and clustered by query.
+        The p-value is two-sided, normal, and clustered by query. It is of the angles of the shares,
+        whose error does not depend on them: a small group of which little was left out, by chance,
+        would seem to know its share exactly.
         """
         for number, group in enumerate(self.membership.groups):
             word = self.membership.masks[number // 64]
@@ -345,9 +347,11 @@ class LeftOut:
     def _difference(self, inside: Flags) -> tuple[float, float, float]:
         shares = [float(self.gone[rows].mean()) for rows in (inside, ~inside)]
         weight: Floats = np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
-        centred: Floats = self.gone - np.where(inside, *shares)
-        error = float(np.sqrt((np.bincount(self.query, weight * centred) ** 2).sum()))
-        apart = abs(shares[0] - shares[1])
+        each = weight * (self.gone - float(self.gone.mean()))
+        clustered = (np.bincount(self.query, each) ** 2).sum() / max((each**2).sum(), 1e-300)
+        error = math.sqrt(float((weight**2).sum()) * clustered) / 2
+        angles = [math.asin(math.sqrt(share)) for share in shares]
+        apart = abs(angles[0] - angles[1])
         z = apart / error if error > 0 else np.inf if apart else 0.0
         return shares[0], shares[1], math.erfc(z / math.sqrt(2))
 
