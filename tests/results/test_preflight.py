@@ -314,7 +314,7 @@ CASES = [
     ("places", unrelated, 0.95, 0.7, False),
     ("rows left out", lost, 0.035, 0.012, False),
     ("score direction", upside_down, -0.1, -0.06, True),
-    ("young outcomes", young, 0.6, 0.95, True),
+    ("young outcomes", young, 0.6, 0.88, True),
     ("largest query", heavy_query, 0.3, 0.12, True),
     ("largest item", heavy_item, 0.4, 0.2, True),
     ("largest producer", heavy_seller, 0.4, 0.2, True),
