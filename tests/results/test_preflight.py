@@ -502,6 +502,17 @@ def test_a_rule_that_reached_too_far_is_replaced_where_enough_pairs_are_near():
     assert remedy.endswith("Fewer are asked for by a smaller k.")
 
 
+def test_a_rule_that_reached_too_far_is_replaced_on_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log(queries=600).to_csv("log.csv", index=False)
+    line = "audit log.csv --query q --item i --score s --outcome y --group g"
+    assert main([*line.split(), "--threshold", "smallest:1000000"]) == 0
+    (said,) = [one for one in capsys.readouterr().out.splitlines() if "Caution, threshold" in one]
+    command = shlex.split(said.split("Remedy: ")[1])
+    assert main([*command[1:], "--preflight"]) == 0
+    assert "✓ Ok, threshold" in capsys.readouterr().out
+
+
 def test_a_place_given_as_the_score_of_the_messy_log_is_turned():
     frame = mpc.datasets.messy(seed=0).dropna()
     audit = mpc.audit(

@@ -234,7 +234,7 @@ def _nearer(look: Look, chosen: Threshold) -> str:
     if not isinstance(chosen, Smallest | Powered):
         return few
     if _has_enough_near(look):
-        return look.again(threshold=Verbatim("mpc.Enough()"), epsilon=None)
+        return look.again(threshold=Verbatim(f"mpc.{Enough()!r}"), epsilon=None)
     return f"{few} Fewer are asked for by {_MODEST[type(chosen)]}."
 
 
