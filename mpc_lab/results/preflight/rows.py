@@ -381,7 +381,7 @@ def _near(look: Look, keys: Floats) -> float:
 
 
 BEYOND_CHANCE = 1.25  # times what mixed queries show
-ERRORS_BEYOND = 2.0  # standard errors by which it must be more, or few queries show it by chance
+ERRORS_BEYOND = 1.0  # standard errors by which it must be more, or few queries show it by chance
 SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
 
 
