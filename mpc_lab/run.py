@@ -294,7 +294,7 @@ def audit_slices(
 # What an audit is shown with, and not made with.
 _ELSEWHERE = {
     "title": " Give it where the audit is shown: audit.report(path, title=…), "
-    "audit.model_card(title=…) or chart.properties(title=…)."
+    "audit.model_card(title=…) or mpc.charts.forest(audit, title=…)."
 }
 
 

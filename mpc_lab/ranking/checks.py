@@ -333,22 +333,39 @@ class LeftOut:
     def compare(self) -> Iterator[tuple[str, float, float, float]]:
         """Yield for each group: the shares left out inside and outside, and a p-value.
 
-        The p-value is two-sided, normal, and clustered by query.
+        The p-value is two-sided, normal, and clustered by query. It is of the angles of the shares,
+        whose error does not depend on them: a small group of which little was left out, by chance,
+        would seem to know its share exactly.
         """
+        centred = self.gone.astype(np.float64) - float(self.gone.mean())
+        every: Floats = np.bincount(self.query, centred).astype(np.float64)
         for number, group in enumerate(self.membership.groups):
             word = self.membership.masks[number // 64]
-            inside = (word >> np.uint64(number % 64)) & np.uint64(1) == 1
-            if inside.all() or not inside.any():
-                continue
-            yield group, *self._difference(inside)
+            inside = np.flatnonzero((word >> np.uint64(number % 64)) & np.uint64(1))
+            if 0 < len(inside) < len(self.gone):
+                of_group: Floats = np.zeros(len(every))
+                of_group += np.bincount(self.query[inside], centred[inside], len(every))
+                yield group, *self._difference(inside, of_group, every - of_group)
 
-    def _difference(self, inside: Flags) -> tuple[float, float, float]:
-        shares = [float(self.gone[rows].mean()) for rows in (inside, ~inside)]
-        weight: Floats = np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
-        centred: Floats = self.gone - np.where(inside, *shares)
-        error = float(np.sqrt((np.bincount(self.query, weight * centred) ** 2).sum()))
-        apart = abs(shares[0] - shares[1])
-        z = apart / error if error > 0 else np.inf if apart else 0.0
+    def _difference(
+        self, inside: Ints, of_group: Floats, of_others: Floats
+    ) -> tuple[float, float, float]:
+        """Compare the rows of a group with the others, given what queries add up to in each."""
+        rows = len(inside), len(self.gone) - len(inside)
+        gone = int(self.gone[inside].sum())
+        counts = gone, int(self.gone.sum()) - gone
+        shares = [count / n for count, n in zip(counts, rows, strict=True)]
+        all_gone = sum(counts) / sum(rows)
+        apart = [
+            (count * (1 - all_gone) ** 2 + (n - count) * all_gone**2) / n**2
+            for count, n in zip(counts, rows, strict=True)
+        ]
+        together = ((of_group / rows[0] - of_others / rows[1]) ** 2).sum()
+        clustered = together / max(sum(apart), 1e-300)
+        error = math.sqrt((1 / rows[0] + 1 / rows[1]) * float(clustered)) / 2
+        angles = [math.asin(math.sqrt(share)) for share in shares]
+        distance = abs(angles[0] - angles[1])
+        z = distance / error if error > 0 else np.inf if distance else 0.0
         return shares[0], shares[1], math.erfc(z / math.sqrt(2))
 
 

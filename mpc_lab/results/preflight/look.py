@@ -19,6 +19,7 @@ from mpc_lab.vocabulary import Floats, Ints
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
+    from mpc_lab.ranking.checks import LeftOut
     from mpc_lab.results.audit import Audit
 
 OK, CAUTION, STOP = "ok", "caution", "stop"
@@ -236,6 +237,11 @@ class Look:
         rows = chosen[order]
         query = np.unique(ranking.query_code[rows], return_inverse=True)[1].astype(np.int64)
         return Sample(rows, query, np.bincount(query))
+
+    @cached_property
+    def left_out(self) -> LeftOut | None:
+        """What ``missing="drop"`` left out, with its groups; None where nothing was."""
+        return self.need_rows().left_out()
 
     @cached_property
     def scale(self) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import betaincinv
 
 from mpc_lab.results.base import read_complements
 from mpc_lab.results.preflight.look import (
@@ -339,7 +340,10 @@ def check_place_effect(look: Look) -> Finding | None:
     shown = f"{word} is {number(abs(largest), 3)} {side} for the one of two tied items shown above"
     examined = look.columns.get("examined") is not None
     if clear and look.part.mode != SYMMETRIC.name and not examined:
-        sentence = f"{shown}, and {look.part.mode} pairs carry it."
+        sentence = (
+            f"{shown}, and {look.part.mode} pairs carry it. Symmetric pairs do not; nor do others "
+            "with examined=, where it is known how often each place is looked at."
+        )
         modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
     return Finding(name, OK, f"{shown}." if clear else "No effect of place is clear.")
@@ -359,6 +363,7 @@ def check_other_rules(look: Look) -> Finding | None:
 
 
 HEAVY_TAIL = 0.2
+TAIL_BY_CHANCE = 0.001  # of logs without a tail, at most
 
 
 def check_tails(look: Look) -> Finding | None:
@@ -371,18 +376,40 @@ def check_tails(look: Look) -> Finding | None:
         return None
     if look.ranking is not None and len(np.unique(look.ranking.outcome[look.sample.rows])) <= 2:
         return Finding(name, OK, "The outcome has two values, and no tail.")
-    tails = [g for g, v in known.items() if v > HEAVY_TAIL and share.get(g, 0.0) < HEAVY_QUERY]
+    limits = _heaviest_by_chance(look, len(known))
+    tails = [
+        g
+        for g, v in known.items()
+        if v > max(HEAVY_TAIL, limits[g]) and share.get(g, 0.0) < HEAVY_QUERY
+    ]
     if not tails:
-        return Finding(name, OK, "No single query makes up much of the variance.")
+        return Finding(name, OK, "No single query makes up more of the variance than by chance.")
     group = max(tails, key=known.__getitem__)
     sentence = (
         f"One query makes up {shown_share(known[group])} of the variance of group {quote(group)} "
         f"with {shown_share(share[group])} of its pairs: outcomes have a long tail."
-        f"{and_more(len(tails) - 1)}"
+        f"{and_more(len(tails) - 1)} Signs do not see it, and outcome_cap= cuts it."
     )
     if look.options.get("contrast") == "sign" or look.options.get("outcome_cap") is not None:
         return Finding(name, CAUTION, sentence, "Look at the largest outcomes of that group.")
     return Finding(name, CAUTION, sentence, look.again(contrast="sign", tolerance=None))
+
+
+def _heaviest_by_chance(look: Look, n_groups: int) -> dict[str, float]:
+    """Return, for each group, a share of the variance that one of few queries seldom exceeds.
+
+    Of n normal sums, less their mean, the largest square has more than c of all with a probability
+    of at most n times that of a Beta(1/2, n/2 - 1) above c n/(n - 1) (Grubbs). Of a dozen pairs one
+    always has much.
+    """
+    queries = look.of_cells("n_queries")
+    if look.options.get("cluster") == "query":
+        of_pairs = look.of_cells("n_effective")
+        queries = {g: min(n, of_pairs.get(g, n)) for g, n in queries.items()}
+    n = np.maximum(np.nan_to_num(list(queries.values()), nan=1.0), 2.5)
+    beyond = np.minimum(TAIL_BY_CHANCE / (n * n_groups), 1.0)
+    limits = (n - 1) / n * betaincinv(0.5, n / 2 - 1, 1 - beyond)
+    return dict(zip(queries, limits.tolist(), strict=True))
 
 
 def check_complements(look: Look) -> Finding | None:

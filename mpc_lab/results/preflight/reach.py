@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from mpc_lab.inference.estimates import NEVER_TURNED
-from mpc_lab.pairing.terms import Enough, Powered, parse_threshold
+from mpc_lab.pairing.terms import Enough, Powered, Quantile, Smallest, Threshold, parse_threshold
 from mpc_lab.results.preflight.look import (
     CAUTION,
     ENOUGH,
@@ -203,7 +203,6 @@ def check_threshold(look: Look) -> Finding | None:
     scale = look.scale if closeness == "score" else 1.0
     reach = {g: v / scale for g, v in look.of_cells("epsilon").items() if math.isfinite(v)}
     far = [group for group, value in reach.items() if value > FAR * spread > 0]
-    usual = look.again(threshold=None, epsilon=None)
     if far:
         group = max(far, key=reach.__getitem__)
         unit = "of the score's standard deviation" if closeness == "score" else "on its scale"
@@ -216,16 +215,53 @@ def check_threshold(look: Look) -> Finding | None:
             sentence += f" Different scores of a query differ by {step / spread:.2g} of it or more."
             whole = "Give the score as it was before it was rounded or turned into a rank."
             return Finding(name, CAUTION, sentence, whole)
-        # A rule that went so far did so for want of pairs: a closer threshold has fewer still.
-        fewer = "Log more queries" + (", or audit larger groups" if len(reach) > 2 else "")
-        few = f"{fewer}: there are too few close pairs."
-        return Finding(name, CAUTION, sentence, usual if isinstance(chosen, float) else few)
+        return Finding(name, CAUTION, sentence, _nearer(look, chosen))
     if found := _lacking(look):
         return found
     largest = max(reach.values(), default=0.0) / spread if spread else 0.0
     return Finding(
         name, OK, f"Scores of a pair are at most {largest:.2g} standard deviations apart."
     )
+
+
+def _nearer(look: Look, chosen: Threshold) -> str:
+    """Return a threshold that is closer, or what is missing where a rule lacks close pairs."""
+    is_wide = isinstance(chosen, Quantile) and chosen.p > Quantile().p
+    if isinstance(chosen, float) or is_wide:
+        return look.again(threshold=None, epsilon=None)
+    groups = ", or audit larger groups" if len(look.of_cells("epsilon")) > 2 else ""
+    few = f"Log more queries{groups}: there are too few close pairs."
+    if not isinstance(chosen, Smallest | Powered):
+        return few
+    if _has_enough_near(look):
+        return look.again(threshold=Verbatim(f"mpc.{Enough()!r}"), epsilon=None)
+    return f"{few} Fewer are asked for by {_MODEST[type(chosen)]}."
+
+
+_MODEST = {Smallest: "a smaller k", Powered: "a larger effect"}
+_SPARE = 1.2  # times what is asked for: the pairs of a sample are of items of any group
+
+
+def _has_enough_near(look: Look) -> bool:
+    """Whether `Enough` would find its pairs, and their queries, in each group."""
+    if look.options.get("closeness", "score") != "score":
+        return False
+    at, wanted, pairs = look.sample, Enough(), look.of_cells("n_pairs")
+    keys = line_up(look.scores, at)
+    each = np.bincount(at.query, close_pairs(keys, FAR * float(look.scores.std())))
+    if not each.any():
+        return False
+    queries = each.sum() ** 2 / (each**2).sum() * look.n_queries / len(at.sizes)
+    for group, epsilon in look.of_cells("epsilon").items():
+        if not pairs[group]:
+            continue
+        now = max(int(close_pairs(keys, epsilon / look.scale).sum()), 1)
+        near = pairs[group] * each.sum() / now
+        # A group has few pairs of each query, so that they are worth nearly as many queries.
+        worth = near / (1 + near / queries)
+        if near < _SPARE * wanted.pairs or worth < _SPARE * wanted.queries:
+            return False
+    return True
 
 
 def _step(look: Look) -> float:

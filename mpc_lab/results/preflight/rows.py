@@ -267,10 +267,14 @@ SPIKE = 4.0  # as many lists as of the next lengths
 def check_cut_lists(look: Look) -> Finding:
     """Look for a heap of lists at the longest length of all: they were probably cut there."""
     ranking, name = look.need_rows(), "list lengths"
-    counts = np.bincount(np.bincount(ranking.query_code))
+    # Rows that were left out would make a heap of lists that were all of one length.
+    left_out = look.left_out
+    query = ranking.query_code if left_out is None else left_out.query
+    sizes = np.bincount(query)
+    counts = np.bincount(sizes[sizes > 0])
     lengths = np.flatnonzero(counts)
     longest, at_longest = int(lengths[-1]), int(counts[lengths[-1]])
-    share = at_longest / ranking.n_queries
+    share = at_longest / int(counts.sum())
     others = float(counts[lengths[:-1]].mean()) if len(lengths) > 1 else math.inf
     if len(lengths) >= FEWEST_LENGTHS and share >= CUT_SHARE and at_longest >= SPIKE * others:
         sentence = (
@@ -283,6 +287,7 @@ def check_cut_lists(look: Look) -> Finding:
 
 
 REPEATED_SHARE = 0.02
+BEYOND_ALIKE = 2.0  # times the share of lists that are alike when rows are dealt anew
 
 
 def check_repeated_lists(look: Look) -> Finding:
@@ -293,13 +298,13 @@ def check_repeated_lists(look: Look) -> Finding:
         mark = rng.random(ranking.n_items)[ranking.item_code]
     else:
         mark = rng.random(1 << 16)[ranking.masks[0] & np.uint64(0xFFFF)]
-    query, n_queries = ranking.query_code, ranking.n_queries
-    sums = np.bincount(query, mark, n_queries)
-    crossed = np.bincount(query, mark * (1.0 + ranking.score / look.scale), n_queries)
-    size = np.bincount(query, minlength=n_queries)
-    long = size >= 3
-    seen = pd.DataFrame({"a": sums[long], "b": crossed[long], "n": size[long]})
-    share = float(seen.duplicated().mean()) if long.any() else 0.0
+    crossed = mark * (1.0 + ranking.score / look.scale)
+    share = _repeated_share(ranking.query_code, mark, crossed)
+    if share >= REPEATED_SHARE:
+        # Few grades and no ids make lists alike that have nothing to do with each other.
+        order = rng.permutation(ranking.n_rows)
+        chance = _repeated_share(ranking.query_code, mark[order], crossed[order])
+        share = share if share >= REPEATED_SHARE + BEYOND_ALIKE * chance else 0.0
     if share >= REPEATED_SHARE:
         sentence = (
             f"{shown_share(share)} of the lists repeat an earlier one item by item and score by "
@@ -308,6 +313,15 @@ def check_repeated_lists(look: Look) -> Finding:
         remedy = "Leave out the copies, or give unit= a column that copies share."
         return Finding(name, CAUTION, sentence, remedy)
     return Finding(name, OK, "Lists differ from each other.")
+
+
+def _repeated_share(query: Ints, mark: Floats, crossed: Floats) -> float:
+    """Return the share of the lists, of 3 rows or more, whose sums are those of an earlier one."""
+    size = np.bincount(query)
+    long = size >= 3
+    sums = {"a": np.bincount(query, mark), "b": np.bincount(query, crossed), "n": size}
+    seen = pd.DataFrame({name: values[long] for name, values in sums.items()})
+    return float(seen.duplicated().mean()) if long.any() else 0.0
 
 
 # ---- scores
@@ -367,6 +381,7 @@ def _near(look: Look, keys: Floats) -> float:
 
 
 BEYOND_CHANCE = 1.25  # times what mixed queries show
+ERRORS_BEYOND = 1.0  # standard errors by which it must be more, or few queries show it by chance
 SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
 
 
@@ -383,7 +398,7 @@ def check_spread(look: Look) -> Finding | None:
     if closeness == "query_sd":
         rest = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
     epsilon = _near_on(look, line_up(rest, at), closeness)
-    ratio = _tight_ratio(rest, deviation, at, epsilon)
+    ratio, error = _tight_ratio(rest, deviation, at, epsilon)
     said = (
         "The quarter of the queries with the least spread of scores has "
         f"{ratio:.1f} times as many close pairs as an average query"
@@ -392,8 +407,8 @@ def check_spread(look: Look) -> Finding | None:
     one_scale = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
     mixed = float(np.sqrt((rest**2).mean())) * np.random.default_rng(0).permutation(one_scale)
     mixed = mixed[np.lexsort((mixed, at.query))]
-    chance = _tight_ratio(mixed, _centre(mixed, at)[1], at, epsilon)
-    if ratio < SPREAD_RATIO or ratio < BEYOND_CHANCE * chance:
+    chance, _ = _tight_ratio(mixed, _centre(mixed, at)[1], at, epsilon)
+    if ratio < max(SPREAD_RATIO, BEYOND_CHANCE * chance + ERRORS_BEYOND * error):
         return Finding(name, OK, f"{said}.")
     sentence = f"{said}: scores are not on one scale, and the audit is mostly about these."
     if look.audit is None:
@@ -408,16 +423,21 @@ def _centre(score: Floats, at: Sample) -> tuple[Floats, Floats]:
     return rest, np.sqrt(np.bincount(at.query, rest**2) / at.sizes)
 
 
-def _tight_ratio(score: Floats, deviation: Floats, at: Sample, epsilon: float) -> float:
-    """Return the share of close pairs in the quarter of least spread, to that of all queries.
+def _tight_ratio(
+    score: Floats, deviation: Floats, at: Sample, epsilon: float
+) -> tuple[float, float]:
+    """Return the share of close pairs in the quarter of least spread to that of all, and its error.
 
     Shares of the pairs of each query, so that a long list counts as much as a short one.
     """
     usable = (deviation > 0) & (at.sizes > 1)
     near = np.bincount(at.query, close_pairs(line_up(score, at), epsilon), minlength=len(at.sizes))
     share = near[usable] / (at.sizes * (at.sizes - 1) / 2.0)[usable]
-    tight = deviation[usable] <= np.quantile(deviation[usable], 0.25)
-    return float(share[tight].mean() / share.mean()) if share.any() else 1.0
+    tight = share[deviation[usable] <= np.quantile(deviation[usable], 0.25)]
+    if not share.any():
+        return 1.0, 0.0
+    error = tight.std() / math.sqrt(len(tight))
+    return float(tight.mean() / share.mean()), float(error / share.mean())
 
 
 def _near_on(look: Look, keys: Floats, closeness: str) -> float:
@@ -495,14 +515,14 @@ def check_dropped(look: Look) -> Finding | None:
     name, ranking = "rows left out", look.ranking
     if ranking is None:
         return _left_out_of_walked(look)
-    left_out = ranking.left_out()
+    left_out = look.left_out
     if left_out is None:
         return None
-    found = left_out.compare()
+    found = list(left_out.compare())
     worst = [
         (abs(inside - outside), group, inside, outside)
         for group, inside, outside, p in found
-        if abs(inside - outside) > POINTS_APART and p < CHANCE
+        if abs(inside - outside) > POINTS_APART and p * len(found) < CHANCE
     ]
     if not worst:
         sentence = f"{ranking.dropped:,} rows with a missing value were left out, alike in groups."
