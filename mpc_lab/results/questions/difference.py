@@ -562,10 +562,11 @@ def changed_sides(new: Compared, old: Compared) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``query``, ``item``, ``other_item``, ``was`` and ``is`` (whether the item of the group is
-        below or above the other), ``score``, ``other_score`` under old, ``new_score``,
-        ``other_new_score``, ``outcome``, ``other_outcome``, ``difference``; the closest under old
-        first. ``attrs["n_close"]`` is how many pairs are close under either.
+        ``query``, ``item``, ``other_item`` (and ``label``, ``other_label`` where the ranking has
+        them), ``was`` and ``is`` (whether the item of the group is below or above the other),
+        ``score``, ``other_score`` under old, ``new_score``, ``other_new_score``, ``outcome``,
+        ``other_outcome``, ``difference``; the closest under old first. ``attrs["n_close"]`` is how
+        many pairs are close under either.
     """
     sides = [ListedRows(cell.audit, SharedCodes()) for cell in (new, old)]
     ranking = sides[0].ranking
@@ -587,6 +588,9 @@ def changed_sides(new: Compared, old: Compared) -> pd.DataFrame:
     if ranking.item_code is not None:
         columns["item"] = ranking.item_labels(ranking.item_code[i])
         columns["other_item"] = ranking.item_labels(ranking.item_code[j])
+        if ranking.item_label is not None:
+            columns["label"] = ranking.item_names(ranking.item_code[i])
+            columns["other_label"] = ranking.item_names(ranking.item_code[j])
     columns["was"] = np.where(was > 0, BELOW, ABOVE)
     columns["is"] = np.where(was > 0, ABOVE, BELOW)
     for name, scores, cell in (("score", before, old), ("new_score", after, new)):
