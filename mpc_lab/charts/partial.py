@@ -136,5 +136,5 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
         ],
     )
     layers = [theme.zero_line("x"), joined, whiskers, dots]
-    high = theme.rows_high(frame["group"].nunique())
-    return theme.layered(*layers).properties(width=440, height=high)
+    step = theme.rows_high(frame["group"].nunique())
+    return theme.layered(*layers).properties(width=440, height=step)

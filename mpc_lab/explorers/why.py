@@ -93,11 +93,11 @@ def _parts(found: PartialGaps, group: str) -> str:
     own = float(parts[group])
     others = parts.drop(group)
     others = others.loc[others.abs().sort_values(ascending=False).index]
-    rows = [[f"{group} itself (net)", own]]
-    rows += [[str(name), float(part)] for name, part in others[:_MOST_PARTS].items()]
+    sizes = [(f"{group} itself (net)", own)]
+    sizes += [(str(name), float(part)) for name, part in others[:_MOST_PARTS].items()]
     rest = others[_MOST_PARTS:]
-    rows += [[plural(len(rest), "other"), float(rest.sum())]] if len(rest) else []
-    rows.append(["together: the gap alone", float(parts.sum())])
-    rows = [[name, round(size, _DECIMALS)] for name, size in rows]
+    sizes += [(plural(len(rest), "other"), float(rest.sum()))] if len(rest) else []
+    sizes.append(("together: the gap alone", float(parts.sum())))
+    rows = [[name, round(size, _DECIMALS)] for name, size in sizes]
     caption = f"What the gap of {quote(group)} alone is made of"
     return plain_table(["Part", "Gap"], rows, caption=caption)
