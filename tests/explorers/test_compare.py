@@ -151,7 +151,7 @@ def test_names_are_shown_as_text():
     assert "<script>" not in made.controls["pairs"].value + made.controls["sentence"].value
 
 
-def test_pairs_that_changed_sides_are_called_by_their_titles(audit):
+def test_pairs_that_changed_sides_are_called_by_their_titles():
     from mpc_lab.explorers.compare import _pairs_html
 
     pairs = pd.DataFrame(
