@@ -86,9 +86,9 @@ function addRail(figure, state) {
   const input = part(track, "input", "");
   Object.assign(input, { type: "range", min: 0, max: steps.length - 1, step: 1 });
   const tick = part(track, "span", "tick");
+  const said = part(rail, "output", "");
   const back = part(rail, "button", "", "Back to the verdicts");
   back.type = "button";
-  const said = part(rail, "output", "");
 
   function show() {
     const homes = own.filter((value) => value !== null).sort((a, b) => a - b);

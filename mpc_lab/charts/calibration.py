@@ -200,7 +200,9 @@ def _layers(
 ) -> alt.LayerChart:
     names = list(_SIDES.values())
     where: Any = "bottom" if with_x else "top"
-    legend = alt.Legend(title=None, orient=where, direction="horizontal", symbolOpacity=1)
+    legend = alt.Legend(
+        title=None, orient=where, direction="horizontal", symbolOpacity=1, symbolStrokeWidth=0
+    )
     colours = alt.Scale(domain=names, range=[look.colour, theme.GREY])
     colour = alt.Color("side:N", scale=colours, legend=legend)
     shapes = alt.Scale(domain=names, range=[look.shape, "diamond"])

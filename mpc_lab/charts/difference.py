@@ -35,7 +35,6 @@ _LOOKS = {
 _NAMED = 4
 _LABEL = 40
 _GAPS_WIDE, _DIFFERENCE_WIDE = 250, 210
-_ROW, _LOW_ROW, _MANY = 22, 16, 40
 _BETWEEN = 30  # two labels of ticks fit there, half of each
 
 
@@ -166,7 +165,7 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
         missing_at=np.where(known, np.nan, 0.0),
         missing=np.where(known, "", NOT_ESTIMABLE),
     ).drop(columns=["group", "reason", "p"])
-    height = alt.Step(_ROW if len(frame) <= _MANY else _LOW_ROW)
+    height = theme.rows_high(len(frame))
     gaps = _dumbbells(shown, outcome).properties(width=_GAPS_WIDE, height=height)
     beside = _intervals(shown, (start, end)).properties(width=_DIFFERENCE_WIDE, height=height)
     if not live:
@@ -190,8 +189,7 @@ def _said(row: Mapping[Hashable, Any]) -> str:
 
 
 def _base(shown: pd.DataFrame, *, labelled: bool) -> alt.Chart:
-    axis = alt.Axis(grid=False) if labelled else alt.Axis(labels=False, ticks=False, grid=False)
-    y = alt.Y("name:N", title=None, sort=alt.EncodingSortField("place", op="min"), axis=axis)
+    y = theme.name_rows("name", **({} if labelled else {"labels": False, "ticks": False}))
     tooltip = [
         alt.Tooltip("name:N", title="group"),
         alt.Tooltip("said:N", title="verdict"),
@@ -318,7 +316,9 @@ def _curve_layers(
     colour = alt.Color(
         "side:N",
         scale=alt.Scale(domain=list(_SIDES), range=[_FOUND, theme.GREY]),
-        legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1, symbolType="circle"),
+        legend=alt.Legend(
+            title=None, orient="bottom", symbolOpacity=1, symbolType="circle", symbolDash=[1, 0]
+        ),
     )
     dash = alt.StrokeDash(
         "side:N", scale=alt.Scale(domain=list(_SIDES), range=[[1, 0], [5, 3]]), legend=None

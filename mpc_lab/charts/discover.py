@@ -84,12 +84,7 @@ def _title(found: Discovery, few: pd.DataFrame) -> str:
 def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
     kinds = [kind for kind in _KINDS if (frame["kind"] == kind).any()]
     looks = [_KINDS[kind] for kind in kinds]
-    y = alt.Y(
-        "name:N",
-        title=None,
-        sort=alt.EncodingSortField("place", op="min"),
-        axis=alt.Axis(grid=False, labelLimit=260),
-    )
+    y = theme.name_rows("name", labelLimit=260)
     legend = alt.Legend(orient="bottom", direction="horizontal") if len(kinds) > 1 else None
     colour = alt.Color(
         "kind:N",
@@ -128,4 +123,4 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
         x=alt.X("estimate:Q", title=title, axis=axis), shape=shape
     )
     layers = [theme.zero_line("x"), whiskers, dots]
-    return theme.layered(*layers).properties(width=440, height=alt.Step(22))
+    return theme.layered(*layers).properties(width=440, height=theme.rows_high(len(frame)))

@@ -13,8 +13,6 @@ from mpc_lab.results.questions.drivers import driver_names
 from mpc_lab.text import percent, plural, quote
 from mpc_lab.vocabulary import VERDICTS
 
-_ROW = 24
-
 
 @chart
 def drivers(found: xr.Dataset, *, show_ids: bool = False) -> alt.LayerChart:
@@ -118,5 +116,5 @@ def _layers(frame: pd.DataFrame, estimate: float, outcome: str) -> alt.LayerChar
             x=alt.value(theme.WIDTH), text=alt.Text("share:N")
         ),
     ]
-    height = max(140, _ROW * len(frame))
-    return theme.layered(*marks).properties(width=theme.WIDTH, height=height)
+    high = theme.rows_high(len(frame))
+    return theme.layered(*marks).properties(width=theme.WIDTH, height=high)

@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.overview import by_gap, gap_range
+from mpc_lab.charts.overview import by_gap, decimals_of, gap_range
 from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.errors import check_count, check_flag
 from mpc_lab.results.base import check_label, settings
@@ -23,6 +23,7 @@ from mpc_lab.results.summary import (
     why_not,
 )
 from mpc_lab.text import (
+    beside,
     between,
     guard_count,
     labels,
@@ -81,10 +82,10 @@ def forest(
         parts = [part for part in parts if part.rule == scoring_rule]
     frame, scale = _frame(audit.groups, parts, limit)
     width = _COLUMNS_WIDE.get(len(parts), 180)
-    step = 18 if len(parts[0].cells) <= 60 else 14
+    high = theme.rows_high(frame["place"].nunique())
     layers = _layers(
         scale, _tolerance(audit), theme.gap_title(audit), check_flag("live", live), width, frame
-    ).properties(width=width, height=alt.Step(step))
+    ).properties(width=width, height=high)
     subtitle = _subtitle(audit, parts, limit)
     if len(parts) == 1:
         layers = layers.properties(data=frame)
@@ -120,6 +121,7 @@ def _frame(
 ) -> tuple[pd.DataFrame, tuple[float, float]]:
     order = [cell.group for cell in by_gap(parts[0].cells[:limit])]
     shown = theme.short_names(groups)
+    places = decimals_of(parts[0].cells)
     drawn = set(order)
     cells = [[cell for cell in part.cells if cell.group in drawn] for part in parts]
     scale = gap_range([cell for column in cells for cell in column])
@@ -133,7 +135,7 @@ def _frame(
             "place": order.index(cell.group),
             "rule": rules[k],
             "rule_place": k,
-            **_row(cell, scale),
+            **_row(cell, scale, places),
         }
         for k, column in enumerate(cells)
         for cell in column
@@ -141,7 +143,7 @@ def _frame(
     return pd.DataFrame(rows), scale
 
 
-def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
+def _row(cell: Cell, scale: tuple[float, float], places: int = 3) -> dict[str, Any]:
     nan = math.nan
     start, end = scale
     known = math.isfinite(cell.estimate)
@@ -159,6 +161,8 @@ def _row(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
         "high": min(cell.high, end) if known else nan,
         "cut_left": start if left else nan,
         "cut_right": end if right else nan,
+        "number_left": beside(cell.low, places) if left else "",
+        "number_right": beside(cell.high, places) if right else "",
         "missing_at": nan if known else 0.0,
         "missing": "" if known else NOT_ESTIMABLE,
         "interval": with_interval(cell.estimate, cell.low, cell.high),
@@ -194,30 +198,28 @@ def _layers(
         "low:Q", title=gap, scale=domain, axis=alt.Axis(values=ticks, grid=True, labelOverlap=False)
     )
     there = set(frame["verdict"])
-    legend = alt.Legend(title="verdict", values=[name for name in VERDICTS if name in there])
+    shown = [name for name in VERDICTS if name in there]
+    legend = alt.Legend(title="verdict", values=shown, symbolOpacity=1)
     colour = theme.verdict_colour(legend=legend)
     # No data of their own: a layer that has some is not parted by a facet.
     base = alt.Chart().encode(
-        y=alt.Y("name:N", title=None, sort=_by_place("place"), axis=alt.Axis(grid=False)),
+        y=theme.name_rows("name"),
         tooltip=_tooltip(),
     )
-    bars = base.mark_rule(strokeWidth=2).encode(x=axis, x2=alt.X2("high:Q"), color=colour)
+    bars = base.mark_bar(height=6, cornerRadius=3, opacity=0.38).encode(
+        x=axis, x2=alt.X2("high:Q"), color=colour
+    )
     dots, hollow = (
-        base.mark_point(filled=field == "dot", size=60, strokeWidth=1.8, opacity=1).encode(
+        base.mark_point(filled=field == "dot", size=80, strokeWidth=1.8, opacity=1).encode(
             x=alt.X(f"{field}:Q"), color=colour, shape=theme.verdict_shape(legend=legend)
         )
         for field in ("dot", "hollow")
     )
-    left, right = (
-        base.mark_point(shape=f"triangle-{way}", filled=True, size=45, opacity=1).encode(
-            x=alt.X(f"cut_{way}:Q"), color=colour
-        )
-        for way in ("left", "right")
-    )
+    arrows = [mark for way in ("left", "right") for mark in _arrow(base, way, colour)]
     words = base.mark_text(color=theme.GREY, fontStyle="italic", align="left", dx=6).encode(
         x=alt.X("missing_at:Q"), text=alt.Text("missing:N")
     )
-    pieces = [theme.zero_line("x"), bars, left, right, dots, hollow, words]
+    pieces = [theme.zero_line("x"), bars, *arrows, dots, hollow, words]
     if tolerance:
         ends = [max(-tolerance, start - margin), min(tolerance, end + margin)]
         shade = alt.Chart(pd.DataFrame({"from": ends[:1], "to": ends[1:]}))
@@ -228,6 +230,15 @@ def _layers(
     if live:
         pieces.insert(0, _rows_to_click(base))
     return theme.layered(*pieces)
+
+
+def _arrow(base: alt.Chart, way: str, colour: alt.Color) -> list[alt.Chart]:
+    """Return an arrow where an interval is cut, and above it the end that is not seen."""
+    arrow = base.mark_point(shape=f"triangle-{way}", filled=True, size=50, opacity=1)
+    side: Any = way
+    words = base.mark_text(align=side, dy=-9, fontSize=10.5)
+    at = alt.X(f"cut_{way}:Q")
+    return [arrow.encode(x=at, color=colour), words.encode(x=at, text=f"number_{way}:N")]
 
 
 def _rows_to_click(base: alt.Chart) -> alt.Chart:

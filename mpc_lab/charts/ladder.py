@@ -134,4 +134,5 @@ def _layers(frame: pd.DataFrame, owner: str, title: str) -> alt.LayerChart:
         ],
     )
     used = base.mark_tick(thickness=2.5, size=15, color=theme.GREY).encode(x=alt.X("used:Q"))
-    return theme.layered(spans, used, dots).properties(width=460, height=alt.Step(18))
+    high = theme.rows_high(frame["group"].nunique())
+    return theme.layered(spans, used, dots).properties(width=460, height=high)

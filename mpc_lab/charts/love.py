@@ -123,6 +123,9 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("before:Q", title=_BEFORE, format=".3f"),
     ]
     y = theme.name_rows("covariate")
+    sizes = frame[["within", "before", "low", "high"]].to_numpy(dtype=float)
+    reach = [*sizes[np.isfinite(sizes)], -_LARGE, _LARGE]
+    axis = alt.Axis(values=theme.gap_ticks(min(reach), max(reach), 7), grid=True)
     base = alt.Chart(frame).encode(y=y, tooltip=tooltip)
     names = list(_SIDES)
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal")
@@ -134,12 +137,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         filled=True, size=70, opacity=1
     )
     dots = dots.encode(
-        x=alt.X(
-            "value:Q",
-            title=title,
-            axis=alt.Axis(grid=True),
-            scale=alt.Scale(nice=False, padding=12),
-        ),
+        x=alt.X("value:Q", title=title, axis=axis, scale=alt.Scale(nice=False, padding=12)),
         color=alt.Color("over:N", scale=colours, legend=legend),
         shape=alt.Shape("over:N", scale=shapes, legend=legend),
     )
@@ -148,4 +146,4 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     )
     marks = [theme.reference_line(at, "x", dashed=True) for at in (-_LARGE, _LARGE)]
     layers = [theme.zero_line("x"), *marks, bars, dots]
-    return theme.layered(*layers).properties(width=440, height=alt.Step(22))
+    return theme.layered(*layers).properties(width=440, height=theme.rows_high(len(frame)))

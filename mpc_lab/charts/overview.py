@@ -282,7 +282,8 @@ def _curves(
 ) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
     panel = _panel_wide(len(cells), narrow)
-    shorter = middle_cut([cell.group for cell in cells], int(panel / _PANEL_CHARACTER))
+    # With its mark a name is no wider than its panel, else few panels would fit beside each other.
+    shorter = middle_cut([cell.group for cell in cells], int(panel / _PANEL_CHARACTER) - 2)
     frames = []
     for place, (cell, short) in enumerate(zip(cells, shorter, strict=True)):
         frame = theme.curve_frame(audit, cell.group, part.rule, part.mode)
@@ -398,7 +399,7 @@ def _panels(
     live: bool,
 ) -> alt.FacetChart:
     count = curves["place"].nunique()
-    columns = _columns(count, narrow)
+    columns = _columns(count)
     threshold = theme.threshold_axis(*span)
     ticks = theme.threshold_ends(*span)
     x_axis = alt.Axis(values=ticks, format="~g", grid=False, labelFlush=True)
@@ -449,12 +450,8 @@ def _panel_wide(count: int, narrow: bool) -> int:
     return _NARROW_PANEL if narrow else _PANEL_WIDE
 
 
-def _columns(count: int, narrow: bool) -> int:
-    if count <= _FEW:
-        return min(count, 2)
-    if narrow:
-        return 3
-    return 3 if count <= 30 else 4
+def _columns(count: int) -> int:
+    return min(count, 2) if count <= _FEW else 3
 
 
 def _tooltip() -> list[Any]:

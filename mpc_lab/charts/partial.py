@@ -136,4 +136,5 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
         ],
     )
     layers = [theme.zero_line("x"), joined, whiskers, dots]
-    return theme.layered(*layers).properties(width=440, height=alt.Step(22, **{"for": "position"}))
+    step = theme.rows_high(frame["group"].nunique())
+    return theme.layered(*layers).properties(width=440, height=step)

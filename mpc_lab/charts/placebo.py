@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
@@ -124,6 +124,8 @@ def _layers(
     colour: str,
 ) -> alt.LayerChart:
     ends = known if len(known) else np.zeros(1)
+    reach = [0.0, *ends, *([observed] if math.isfinite(observed) else [])]
+    ticks = theme.gap_ticks(min(reach), max(reach), 8) if any(reach) else [0.0]
     count, edges = np.histogram(ends, bins=_BINS)
     frame = pd.DataFrame({"from": edges[:-1], "to": edges[1:], "groups": count, "floor": 0})
     frame = frame if len(known) else frame.iloc[:0]
@@ -131,7 +133,12 @@ def _layers(
         alt.Chart(frame)
         .mark_rect(color=theme.GREY, opacity=0.55)
         .encode(
-            x=alt.X("from:Q", title=x_title, scale=alt.Scale(zero=False, padding=12)),
+            x=alt.X(
+                "from:Q",
+                title=x_title,
+                scale=alt.Scale(zero=False, nice=False, padding=12),
+                axis=alt.Axis(values=ticks, labelOverlap=False),
+            ),
             x2=alt.X2("to:Q"),
             y=alt.Y("floor:Q", title="placebo groups"),
             y2=alt.Y2("groups:Q"),
@@ -149,7 +156,9 @@ def _layers(
     line = own.mark_rule(color=colour, strokeWidth=2.5).encode(
         tooltip=[alt.Tooltip("from:Q", title="gap of the group", format=".3g")]
     )
-    words = own.mark_text(color=colour, dy=-8, fontWeight="bold").encode(
+    # Into the drawing, where no number of the axis stands.
+    side: Any = "left" if observed <= (min(reach) + max(reach)) / 2 else "right"
+    words = own.mark_text(color=colour, dy=-8, align=side, fontWeight="bold").encode(
         y=alt.value(0), text=alt.Text("label:N")
     )
     layers = [bars, theme.zero_line("x"), line, words]

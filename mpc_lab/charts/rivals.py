@@ -189,7 +189,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     )
     arrows = [mark for way in ("left", "right") for mark in _arrow(base, way, colour)]
     return theme.layered(theme.zero_line("x"), bars, *arrows, dots, numbers).properties(
-        width=400, height=alt.Step(20)
+        width=400, height=theme.rows_high(len(frame), 20)
     )
 
 

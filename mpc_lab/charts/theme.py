@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -66,11 +67,15 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 WIDTH, HEIGHT = 540, 260
 # Characters of a name of a row.
 NAME_AT_MOST = 24
+# Pixels of a row of names, of one where there are very many, and of all rows together at least.
+ROW, LOW_ROW, ROWS_AT_LEAST = 24, 16, 140
+_MANY_ROWS = 60
 # Pixels of all words but titles.
 TYPE = 12.5
 EPSILON_TITLE = "ε, the largest distance in score of a pair (units of the score)"
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 _AXIS_NAME = 36
+_HELD = re.compile(r"\b(ε|α\*?|p) = ")
 _TITLE_CHARACTER, _SUBTITLE_CHARACTER = 8.2, 6.7
 
 
@@ -156,9 +161,8 @@ def drop_line(chart: AnyChart, width: int) -> AnyChart:
 def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
     # "ε = 0.01" stays in one line.
-    loose, held = "ε = ", "ε\0=\0"
-    whole = [line.replace(loose, held) for line in lines if line]
-    return [part.replace(held, loose) for line in whole for part in textwrap.wrap(line, wide)]
+    whole = [_HELD.sub(r"\1\0=\0", line) for line in lines if line]
+    return [part.replace("\0", " ") for line in whole for part in textwrap.wrap(line, wide)]
 
 
 def config() -> dict[str, Any]:
@@ -197,6 +201,8 @@ def _config() -> dict[str, Any]:
             titleFontSize=TYPE,
             titleFontWeight="normal",
             labelLimit=280,
+            # The label of an end stands below its tick as the others do.
+            labelFlush=False,
         ),
         "legend": alt.LegendConfig(
             **words,
@@ -247,6 +253,13 @@ def name_rows(field: str, **axis: Any) -> alt.Y:
     order = alt.EncodingSortField("place", op="min")
     look = {"grid": False, "labelColor": INK, **axis}
     return alt.Y(f"{field}:N", title=None, sort=order, axis=alt.Axis(**look))
+
+
+def rows_high(count: int, row: int = ROW) -> alt.Step:
+    """Return the height of so many rows of names: a few are not drawn in a sliver."""
+    row = row if count <= _MANY_ROWS else min(row, LOW_ROW)
+    # Of names and not of the marks beside each other in one row.
+    return alt.Step(max(row, math.ceil(ROWS_AT_LEAST / max(count, 1))), **{"for": "position"})
 
 
 def verdict_colour(**options: Any) -> alt.Color:

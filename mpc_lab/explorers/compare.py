@@ -278,12 +278,11 @@ def _pairs_html(pairs: pd.DataFrame) -> str:
     if pairs.empty:
         return ""
     shown = pairs.head(_MOST_PAIRS)
-    names = [name for name in ("query", "item", "other_item", "was") if name in shown]
-    table = shown[names].copy()
-    # Titles tell a person more than ids.
-    for name, called in (("item", "label"), ("other_item", "other_label")):
-        if called in shown:
-            table[name] = shown[called]
+    table = pd.DataFrame({"query": shown["query"]})
+    for name, title in (("item", "label"), ("other_item", "other_label")):
+        if name in shown:
+            table[name] = shown[title if title in shown else name]
+    table["was"] = shown["was"]
     for name, words in (("score", "before"), ("new_score", "now")):
         table[words] = (shown[f"other_{name}"] - shown[name]).abs()
     outcomes = {"outcome": "outcome", "other_outcome": "other", "difference": "difference"}

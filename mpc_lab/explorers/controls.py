@@ -17,11 +17,14 @@ from mpc_lab.errors import MpcError
 from mpc_lab.html import NO_MATH, Head, escape, label, paragraphs
 from mpc_lab.html import table as html_table
 from mpc_lab.text import NOTHING, entry
+from mpc_lab.text import column as shared
 from mpc_lab.text import name as shown_name
 
 _HERE = Path(__file__).parent
 # A page that draws formulas must not take a name such as "$a$" for one.
 _ROWS_AT_MOST = 2_000
+# Of the smallest number of a column.
+_DIGITS = 4
 
 
 class Beacon(anywidget.AnyWidget):
@@ -245,11 +248,21 @@ def plain_table(
         Head(label(one), not _all_numbers([row[k] for row in rows]), "mpc-bad" * (k == bad))
         for k, one in enumerate(header)
     ]
-    body = [[_cell(value, long) for value in row] for row in rows]
+    columns = [_same_decimals([row[k] for row in rows]) for k in range(len(header))]
+    body = [[_cell(value, long) for value in row] for row in zip(*columns, strict=True)]
     if any(marked):
         heads.append(Head("", is_text=True, kind="mpc-mark"))
         body = [[*row, escape(words)] for row, words in zip(body, marked, strict=True)]
     return html_table(heads, body, kind=f"mpc-plain {NO_MATH}", caption=caption, row_kinds=kinds)
+
+
+def _same_decimals(values: Sequence[Any]) -> list[Any]:
+    """Return the cells of a column; numbers that need not be whole have the same decimals."""
+    numbers = [value for value in values if isinstance(value, float | np.floating)]
+    if not numbers or not _all_numbers(values):
+        return list(values)
+    texts = iter(shared(map(float, numbers), _DIGITS))
+    return [next(texts) if isinstance(one, float | np.floating) else one for one in values]
 
 
 def _cell(value: Any, long: bool) -> str:

@@ -5,6 +5,10 @@ const PICK_AFTER = 60;
 const NARROWEST = 160;
 const WIDEST = 900;
 const WIDEST_BESIDE = 1500;
+// Names in a drawing do not get narrower with it, so that one step may not be enough.
+const MOST_STEPS = 4;
+// Panels beside each other that would lose more are drawn below each other.
+const MOST_NARROWED = 260;
 // Behind a picture that is saved, so that the ink of its page can be read on it.
 const LIGHT_PAPER = "#ffffff";
 const DARK_PAPER = "#15171a";
@@ -23,6 +27,11 @@ function library() {
     ),
   );
   return Promise.race([shared.coming, late]);
+}
+
+// "α* = 0.1" stays in one line.
+function whole(words) {
+  return words.replace(/(^|[^\p{L}])([εαp]\*?) = /gu, "$1$2\u00a0=\u00a0");
 }
 
 function block(parent, kind) {
@@ -95,16 +104,17 @@ async function render({ model, el }) {
   let moving = false;
   let waiting = Promise.resolve();
   let closed = false;
+  let cramped = { spec: "", room: 0 };
 
   function words() {
-    title.textContent = model.get("title");
+    title.textContent = whole(model.get("title"));
     title.dir = "auto";
     title.hidden = !model.get("titled");
     subtitle.replaceChildren();
     const isNarrow = form() !== model.get("spec");
     for (const line of model.get(isNarrow ? "narrow_subtitle" : "subtitle")) {
       const text = block(subtitle, "");
-      text.textContent = line;
+      text.textContent = whole(line);
       text.dir = "auto";
     }
     el.setAttribute("aria-label", model.get("title") || "chart");
@@ -172,8 +182,10 @@ async function render({ model, el }) {
 
   // Of the two forms of a chart, the one for the room that there is.
   function form() {
-    const narrow = model.get("narrow");
-    return narrow && el.clientWidth < model.get("narrow_below") ? narrow : model.get("spec");
+    const [narrow, spec] = [model.get("narrow"), model.get("spec")];
+    const least = cramped.spec === spec ? cramped.room : 0;
+    const room = el.clientWidth;
+    return narrow && (room < model.get("narrow_below") || room <= least) ? narrow : spec;
   }
 
   // Colours with full contrast on the page behind: its own ink where Lab has one.
@@ -223,14 +235,21 @@ async function render({ model, el }) {
 
   async function fit() {
     const room = el.clientWidth - 4;
-    const svg = drawing.querySelector("svg");
-    if (room < NARROWEST || !svg) return;
+    if (room < NARROWEST || !drawing.querySelector("svg")) return;
     if (form() !== shown.spec) await embed(0);
-    const width = drawing.querySelector("svg").getBoundingClientRect().width;
-    const over = Math.ceil(width - room);
-    const least = -mostRoom(JSON.parse(shown.spec), width + shown.by);
-    const wanted = Math.max(shown.by + over, least);
-    if (over > 0 || wanted < shown.by - 12) await embed(wanted);
+    for (let step = 0; step < MOST_STEPS; step += 1) {
+      const width = drawing.querySelector("svg").getBoundingClientRect().width;
+      const over = Math.ceil(width - room);
+      const least = -mostRoom(JSON.parse(shown.spec), width + shown.by);
+      const wanted = Math.max(shown.by + over, least);
+      if (over <= 0 && (step || wanted >= shown.by - 12)) return;
+      const stacks = model.get("narrow") && shown.spec !== model.get("narrow");
+      if (stacks && wanted > MOST_NARROWED) {
+        cramped = { spec: shown.spec, room: el.clientWidth };
+        await embed(0);
+        step = -1;
+      } else await embed(wanted);
+    }
   }
 
   async function update() {

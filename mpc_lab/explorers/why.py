@@ -12,7 +12,7 @@ from mpc_lab.explorers.controls import Note, plain_table
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.results.base import is_rank_only
-from mpc_lab.text import minus, number, quote
+from mpc_lab.text import minus, plural, quote
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WHAT = "The gap net of other groups"
 _ALL = "all close pairs under the logged scores are in one regression"
-_MOST_PARTS = 12
+_MOST_PARTS, _DECIMALS = 12, 3
 
 
 class WhyExplorer(Explorer):
@@ -93,10 +93,11 @@ def _parts(found: PartialGaps, group: str) -> str:
     own = float(parts[group])
     others = parts.drop(group)
     others = others.loc[others.abs().sort_values(ascending=False).index]
-    rows = [[f"{group} itself (net)", number(own, 3)]]
-    rows += [[str(name), number(float(part), 3)] for name, part in others[:_MOST_PARTS].items()]
+    sizes = [(f"{group} itself (net)", own)]
+    sizes += [(str(name), float(part)) for name, part in others[:_MOST_PARTS].items()]
     rest = others[_MOST_PARTS:]
-    rows += [[f"{len(rest)} others", number(float(rest.sum()), 3)]] if len(rest) else []
-    rows.append(["together: the gap alone", number(float(parts.sum()), 3)])
+    sizes += [(plural(len(rest), "other"), float(rest.sum()))] if len(rest) else []
+    sizes.append(("together: the gap alone", float(parts.sum())))
+    rows = [[name, round(size, _DECIMALS)] for name, size in sizes]
     caption = f"What the gap of {quote(group)} alone is made of"
     return plain_table(["Part", "Gap"], rows, caption=caption)

@@ -50,6 +50,10 @@ def test_forest_keeps_a_cut_interval_inside_with_an_arrow(audit):
     row = _row(cell, (cell.low, (cell.estimate + cell.high) / 2))
     assert row["cut_right"] == row["high"] < cell.high
     assert np.isnan(row["cut_left"])
+    assert (row["number_left"], row["number_right"]) == (
+        "",
+        f"{cell.high:.3f}".replace("-", "\N{MINUS SIGN}"),
+    )
 
 
 def test_epsilon_curve_draws_band_interval_and_headline(audit):

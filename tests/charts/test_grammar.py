@@ -70,3 +70,18 @@ def test_without_such_an_interval_no_hollow_mark_is_explained():
     open_ = cell(0.3, -0.1, 0.7, "inconclusive")
     audit = build(cells={"1": open_, "2": open_})
     assert "Hollow" not in subtitle(mpc.charts.overview(audit))
+
+
+@pytest.mark.parametrize(
+    ("count", "step"), [(1, 140), (2, 70), (5, 28), (6, 24), (60, 24), (61, 16)]
+)
+def test_rows_of_names_are_24_pixels_and_a_few_are_140_together(count, step):
+    assert theme.rows_high(count).to_dict() == {"step": step, "for": "position"}
+
+
+@pytest.mark.parametrize("name", ["love", "placebo"])
+def test_zero_is_among_the_ticks(audit, name):
+    axes = [node["axis"] for node in walk(spec(CHARTS[name](audit, "1"))) if "axis" in node]
+    ticks = next(axis["values"] for axis in axes if axis and "values" in axis)
+    assert 0 in ticks
+    assert len(ticks) > 2

@@ -73,6 +73,15 @@ def test_long_names_keep_their_ends_and_stay_distinct(specs, groups):
         assert all(name.split(" (")[0].endswith("around") and "…" in name for name in names)
 
 
+def test_many_long_names_leave_room_for_three_panels_beside_each_other(specs):
+    panels = next(node for node in walk(specs(60)) if "facet" in node)
+    titles = {row["title"] for row in rows_of(specs(60), "own")}
+    assert panels["columns"] == 3
+    assert len(titles) == 60
+    # Bold letters of about 7.4 pixels: no title is wider than its panel.
+    assert max(map(len, titles)) * 7.4 <= panels["spec"]["width"]
+
+
 @pytest.mark.parametrize("groups", [2, 18, 60])
 def test_zero_is_a_tick_and_no_flagged_interval_is_cut(audits, specs, groups):
     audit, whole = audits[groups], specs(groups)

@@ -172,3 +172,31 @@ def test_names_are_shown_as_text():
     _ = made.widget
     assert made.error == ""
     assert "<script>" not in made.controls["pairs"].value + made.controls["sentence"].value
+
+
+def test_pairs_that_changed_sides_are_called_by_their_titles():
+    from mpc_lab.explorers.compare import _pairs_html
+
+    pairs = pd.DataFrame(
+        {
+            "query": [1, 2],
+            "item": [7, 8],
+            "other_item": [9, 10],
+            "label": ["Heat", "Alien"],
+            "other_label": ["Jaws", "Speed"],
+            "was": ["below", "below"],
+            "score": [0.5, 0.25],
+            "other_score": [0.50003, 0.26],
+            "new_score": [0.6, 0.35],
+            "other_new_score": [0.5, 0.26],
+            "outcome": [0.0, 1.0],
+            "other_outcome": [1.0, 0.0],
+            "difference": [-1.0, 1.0],
+        }
+    )
+    made = _pairs_html(pairs)
+    assert all(title in made for title in ("Heat", "Jaws", "Alien", "Speed"))
+    # One number of decimals in a column, and a real minus sign.
+    assert "<bdi>0.00003</bdi>" in made
+    assert "<bdi>0.01000</bdi>" in made
+    assert "<bdi>−1</bdi>" in made

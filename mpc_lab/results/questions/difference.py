@@ -562,9 +562,9 @@ def changed_sides(new: Compared, old: Compared) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``query``, ``item``, ``other_item`` (with ``label``, ``other_label`` where items have them),
-        ``was`` and ``is`` (whether the item of the group is below or above the other), ``score``,
-        ``other_score`` under old, ``new_score``, ``other_new_score``, ``outcome``,
+        ``query``, ``item``, ``other_item`` (and ``label``, ``other_label`` where the ranking has
+        them), ``was`` and ``is`` (whether the item of the group is below or above the other),
+        ``score``, ``other_score`` under old, ``new_score``, ``other_new_score``, ``outcome``,
         ``other_outcome``, ``difference``; the closest under old first. ``attrs["n_close"]`` is how
         many pairs are close under either.
     """
