@@ -111,7 +111,7 @@ def _title(audit: Audit, group: str, rule: str) -> str:
         return f"At equal scores over all queries group {quote(group)} cannot be compared"
     who = f"At equal scores over all queries outcomes of group {quote(group)} are"
     if not found.flagged:
-        return f"{who} about as high as those of others: {numbers}"
+        return f"{who} not shown to differ from those of others: {numbers}"
     return f"{who} {'higher' if found.estimate > 0 else 'lower'} than those of others: {numbers}"
 
 

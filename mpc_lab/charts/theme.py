@@ -64,7 +64,7 @@ UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
 SERIES = (GREY, "#00808c", "#009e73", "#c0699b", "#a08a00", "#6b7d2a")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 WIDTH, HEIGHT = 540, 260
-# Characters of a name of a row.
+# Characters in the name of a row.
 NAME_AT_MOST = 24
 # Pixels of all words but titles.
 TYPE = 12.5
@@ -373,7 +373,7 @@ def explain_hollow(cells: Sequence[Cell]) -> list[str]:
     if not reasons:
         return []
     why = ", ".join(sorted(reasons))
-    return [f"Hollow mark: the interval leaves out 0, yet there is no direction ({why})"]
+    return [f"Hollow mark: the interval excludes 0, yet there is no direction ({why})"]
 
 
 def level_of(audit: Audit) -> str:

@@ -28,8 +28,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name in COLUMN_OPTIONS:
         add_option(parser, BY_NAME[name])
-    parser.add_argument("--against", metavar="COLUMN", help="of a log: the old score")
-    parser.add_argument("--threshold", metavar="T", help="of a log: as of mpc-lab audit")
+    parser.add_argument("--against", metavar="COLUMN", help="with a log: the old score")
+    parser.add_argument("--threshold", metavar="T", help="with a log: as for mpc-lab audit")
     parser.add_argument("--gate", action="store_true", help="exit with 0, 1 or 2: see below")
     parser.add_argument(
         "--no-worse-by", type=float, default=0.0, metavar="X", help="how much larger a gap may be"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.questions.boosts import FairBoost
     from mpc_lab.results.questions.partial import PartialGaps
 
-# So many groups are looked at one by one, whatever the number of groups: it bounds the page.
+# At most this many groups are looked at one by one, which bounds the size of the page.
 CLOSELY = 6
 UNFLAGGED = 2
 _BOOST_STEPS = 41
@@ -78,7 +78,7 @@ class Context:
     pairs : int
         Pairs to show of each group looked at closely.
     covariates
-        As of :meth:`mpc_lab.Audit.balance`.
+        As in :meth:`mpc_lab.Audit.balance`.
     show_ids : bool
         Whether pairs have the ids of their queries.
     gate : str
