@@ -53,7 +53,7 @@ def _rules(scope: str, inks: dict[str, str]) -> str:
 
 
 def rail_of(audit: Audit, link: str) -> dict[str, Any]:
-    """Return what a rail for ε speaks of: the steps, and the pairs of each row at each of them.
+    """Return what a rail for ε shows: the steps, and the pairs of each row at each of them.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def calibration(
     """Draw the mean outcome against the score, for the items of a group and for the others.
 
     Dots are bins of equal numbers of rows with their intervals, lines the isotonic fits; below is
-    the difference of the two. Drawn is the range from the 1st to the 99th percentile of all
+    the difference of the two. The range drawn is from the 1st to the 99th percentile of all
     scores, whatever their outcomes. Items of
     all queries are compared at about the same score: a gap inside queries may be hidden here, which
     the drawing by segment can show.

@@ -228,7 +228,7 @@ def short_names(groups: Sequence[str], at_most: int = NAME_AT_MOST) -> dict[str,
 
 
 def zero_line(axis: str = "y") -> alt.Chart:
-    """Return a line where there is no gap."""
+    """Return the line at 0, which means no gap."""
     return reference_line(0.0, axis)
 
 

@@ -1,4 +1,4 @@
-"""Pairwise accuracy by group: is the better of two items of a query scored higher?"""
+"""Pairwise accuracy by group: of two items of a query, is the one with the higher outcome scored higher?"""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Context:
     def figure(self, chart: AnyChart, caption: str = "", rail: dict[str, Any] | None = None) -> str:
         """Return a chart as HTML: drawn as SVG for print and for pages without scripts, and live.
 
-        Only live where nothing is here that draws. Below it stands a caption, and above it a
+        Only live where nothing is here that draws. A caption is below it, and above it a
         rail that moves ε, if one is given.
 
         The specification comes along as data. Names from data are in its data and titles alone; an
