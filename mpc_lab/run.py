@@ -621,7 +621,7 @@ class _Chosen:
     underpowered : bool array (group,) or None
         Where no threshold has the power asked for.
     tried : float64 array (group, candidate, 2) or None
-        Thresholds, and the least gap that each would find.
+        Thresholds, and the smallest gap that each would find.
     short_of_pairs : bool array (group,) or None
         Where too few pairs are close.
     """

@@ -97,7 +97,7 @@ class CellTraits(traitlets.HasTraits):
         return self._once(_curve_cell, self.group, self.scoring_rule, self.pairing_mode)
 
     def step_words(self, epsilon: float) -> str:
-        """Return a threshold as a screen reader speaks it, with its pairs once the curve is made."""
+        """Return a threshold as screen readers speak it, with its pairs once the curve is made."""
         known = self.__dict__.get("_known", {})
         key = (_curve_cell, (self.group, self.scoring_rule, self.pairing_mode))
         own = epsilon == self.own_epsilon

@@ -291,7 +291,7 @@ def choose_powered(
     lacking : bool array (group,)
         Where none could.
     tried : float64 array (group, candidate, 2)
-        Thresholds, and the least gap that each would find.
+        Thresholds, and the smallest gap that each would find.
     """
     from mpc_lab.pairing.measure import NO_THRESHOLD, Headline, measure, weigh_headline
 
@@ -335,7 +335,7 @@ def _rounded(pairs: list[list[float]]) -> list[list[float | None]]:
 
 
 def tried(audit: Audit, part: Slice) -> Iterator[str]:
-    """Say which thresholds `Powered` tried, and the least gap that each would find."""
+    """Say which thresholds `Powered` tried, and the smallest gap that each would find."""
     cells = _tried_cells(audit, part.rule)
     known = {group: pairs for group, pairs in cells.items() if pairs}
     if not known:
