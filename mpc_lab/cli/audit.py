@@ -85,7 +85,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "files", nargs="*", metavar="FILE", help="files, or patterns such as 'logs/*.csv'"
     )
     add_path(
-        parser, "--config", type=Path, metavar="AUDIT.toml", help="take options from this file"
+        parser, "--config", type=Path, metavar="AUDIT.toml", help="take options from this TOML file"
     )
     add_options(parser)
 

@@ -193,8 +193,8 @@ OPTIONS = (
         Option(
             "estimand",
             "text",
-            "what the gap is a mean over: pairs; queries, each that has a pair counting the same; "
-            "or root, between the two (pairs)",
+            "what the gap is a mean over: pairs; queries, where every one with a pair counts the "
+            "same; or root, between the two (pairs)",
             "",
             _ESTIMANDS,
         ),
