@@ -100,7 +100,7 @@ def test_an_audit_without_a_finding_closes_nothing():
     audit = mpc.audit(log, query="q", score="s", outcome="y", group="g", progress=False)
     story = audit.tell("<script>")
     assert [card.mark for card in story.cards[1:]] == ["?", "?", "!", "?"]
-    assert story.cards[1].meaning in ("no finding to hold", "cannot tell")
+    assert story.cards[1].meaning in ("no finding to check", "cannot tell")
     assert story.cards[4].answer == ("There is no finding to close.",)
     shown = story._repr_html_()
     assert "<script>" not in shown

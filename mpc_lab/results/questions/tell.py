@@ -219,7 +219,7 @@ def _everywhere(audit: Audit, cell: Cell, part: Slice) -> Card:
         lines.append(f"As ε goes to 0 the gap is {gap}.")
     same, other = (above, below) if cell.estimate > 0 else (below, above)
     if cell.verdict not in DIRECTIONS:
-        mark, meaning = OPEN, "no finding to hold"
+        mark, meaning = OPEN, "no finding to check"
     elif other:
         mark, meaning = CAUTION, "its sign changes with ε"
     elif same:
