@@ -67,7 +67,7 @@ _NOT_ESTIMABLE = {
     TOO_FEW_CLUSTERS: f"pairs from fewer than {FEWEST_CLUSTERS} effective queries or items",
     TOO_FEW_PRODUCERS: (
         f"pairs from fewer than {FEWEST_CLUSTERS} effective producers, too few to speak for other "
-        'producers; for a finding about these producers only, use cluster="query"'
+        'producers; for these producers as they are, use cluster="query"'
     ),
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
