@@ -326,7 +326,7 @@ CLEAR = 0.01
 
 
 def check_place_effect(look: Look) -> Finding | None:
-    """Say where a higher place raises outcomes and the leading mode carries that along."""
+    """Say where a higher place raises outcomes and the gap of the leading mode includes that."""
     name = "effect of place"
     p_values = [p for p in look.of_cells("place_effect_p_value").values() if math.isfinite(p)]
     if not p_values or look.columns.get("position") is None:
