@@ -495,7 +495,7 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         kinds = {"query": "queries", "item": "items", "producer": "producers"}
         kind = kinds.get(str(options.get("cluster")), of_owner("queries or items", _owner(options)))
         named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
-        yield f"Caution: few {kind} carry the finding: {listing(named, 4)}."
+        yield f"Caution: the gap rests on few {kind}: {listing(named, 4)}."
     span = _outcome_span(options)
     wide = [(p, c) for p, c in cells if c.high - c.low > span]
     if wide:

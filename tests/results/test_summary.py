@@ -285,7 +285,7 @@ def test_coarse_scores_are_a_caution(make_audit, ties, warned):
 @pytest.mark.parametrize(("effective", "warned"), [(19.9, True), (20.0, False)])
 def test_few_clusters_are_a_caution(make_audit, effective, warned):
     text = make_audit(cells={"1": {"n_effective": effective}}, settings={"cluster": "query"})
-    assert ("few queries carry the finding: '1' (eff" in text.summary()) is warned
+    assert ("the gap rests on few queries: '1' (eff" in text.summary()) is warned
 
 
 def test_a_caution_names_the_rule_it_is_about(make_audit):

@@ -102,8 +102,8 @@ def ladder(context: Context) -> str:
     """Return the standard errors by what is taken as independent."""
     how = (
         "Pairs that share a query or an item are not independent. Each mark is the standard error "
-        "under one assumption; the upright tick is the one used. A wide ladder says that few "
-        "queries or items carry the finding."
+        "under one assumption; the upright tick is the one used. A wide ladder says that the "
+        "gap rests on few queries or items."
     )
     drawn = context.draw("ladder", context.part.rule, context.part.mode)
     pieces = [paragraphs([how], "soft"), drawn]

@@ -254,7 +254,7 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
     if cell.verdict not in DIRECTIONS:
         return Card(question, OPEN, _CANNOT_TELL, tuple(lines), chart)
     if cell.effective < _FEW_CLUSTERS:
-        lines.append("So few carry the finding that the p-value is rough.")
+        lines.append("The gap rests on so few that the p-value is rough.")
         return Card(question, CAUTION, "it rests on few", tuple(lines), chart)
     return Card(question, YES, "rare without a gap", tuple(lines), chart)
 
