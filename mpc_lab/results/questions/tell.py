@@ -248,7 +248,7 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
     cells = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode, group=cell.group)
     least = float(cells[name]) if name in cells else math.nan
     if math.isfinite(least):
-        lines.append(f"A gap of {number(least, 2)} would be found in 80 % of such logs.")
+        lines.append(f"A gap of {least:.2g} would be found in 80 % of such logs.")
     if cell.verdict == WITHIN:
         return Card(question, YES, "the bracket is inside the tolerance", tuple(lines), chart)
     if cell.verdict not in DIRECTIONS:
