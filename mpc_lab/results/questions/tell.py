@@ -13,7 +13,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.html import escape, paragraphs
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import minus, number, p_value, quote, with_interval
+from mpc_lab.text import decimals, minus, number, p_value, quote, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, MATCHED, NOT_ESTIMABLE, UNDERVALUED, VERDICTS, WITHIN
 
 if TYPE_CHECKING:
@@ -248,7 +248,8 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
     cells = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode, group=cell.group)
     least = float(cells[name]) if name in cells else math.nan
     if math.isfinite(least):
-        lines.append(f"A gap of {least:.2g} would be found in 80 % of such logs.")
+        shown = number(least, decimals(0, 4 * least))  # two digits
+        lines.append(f"A gap of {shown} would be found in 80 % of such logs.")
     if cell.verdict == WITHIN:
         return Card(question, YES, "the bracket is inside the tolerance", tuple(lines), chart)
     if cell.verdict not in DIRECTIONS:
