@@ -81,15 +81,15 @@ def discover(
         How many attributes a slice may combine.
     honest : bool
         Find slices on one half of the queries, or units, drawn by `seed`, and test those found on
-        the other half, adjusted over these alone. Estimates of that half owe nothing to the search
-        but what the same items bring to both halves.
+        the other half, adjusted over these alone. The search affects estimates on that half only
+        through items that occur in both halves.
     pairing_mode : {"symmetric", "matched", "mirrored", "adjacent"}
-        As of an audit. ``symmetric`` is the default, because it does not take the slope of the
+        As in an audit. ``symmetric`` is the default, because it does not take the slope of the
         outcome in the score for a gap.
     quantiles : int
         Into how many levels numbers with more than 8 values are cut, from 2 to 8.
     threshold, cluster, level, estimand, contrast, outcome_cap, seed, progress
-        As of :func:`mpc_lab.audit`; `level` is that of all slices together.
+        As in :func:`mpc_lab.audit`; `level` is that of all slices together.
     **columns
         The keywords of :class:`mpc_lab.Ranking`, when `data` is not one.
 

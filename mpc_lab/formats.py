@@ -1,4 +1,4 @@
-"""Rankings as the field writes them: TREC runs, LETOR files, and dicts of dicts as ranx has them.
+"""Rankings from search evaluation: TREC runs, LETOR files, and dicts of dicts as in ranx.
 
 Each becomes a `Ranking` whose outcome is the judged relevance. May import from: errors,
 vocabulary, files, ranking.

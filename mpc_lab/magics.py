@@ -1,6 +1,6 @@
 """The door from a notebook: ``%load_ext mpc_lab``.
 
-May import from every room. Charts are then drawn without network, in the look of ours, and
+May import from every room. Charts are then drawn without network, in our theme, and
 ``%%mpc_audit`` audits the frame that a cell makes, with the options of ``mpc-lab audit``.
 """
 

@@ -64,8 +64,8 @@ ROLES = {
         _role(
             "query",
             "what a ranked list belongs to",
-            "what a ranked list belongs to; several columns together if given as a comma list or "
-            "more than once",
+            "what a ranked list belongs to; several columns make it together, in a comma list or "
+            "with the option repeated",
             "qid query request search srch session list impression context page user uid "
             "customer reader visitor member",
             is_needed=True,
@@ -74,7 +74,7 @@ ROLES = {
         _role(
             "item",
             "what was ranked",
-            "what was ranked; intervals then allow for it",
+            "what was ranked; intervals then allow for items that recur",
             "item docno doc document movie product listing sku asin candidate article ad post job "
             "song track video book hotel prop restaurant property url title name",
             is_unique=True,
@@ -89,7 +89,7 @@ ROLES = {
         _role(
             "producer",
             "whom items belong to: a seller, an author",
-            "whom items belong to, such as the seller or the author; intervals then allow for it",
+            "whom items belong to, such as the seller or author; intervals then allow for them",
             "producer seller author employer publisher artist vendor merchant supplier creator "
             "company brandowner",
             may_be_missing=True,
@@ -161,7 +161,7 @@ ROLES = {
         _role(
             "weight",
             "what a query counts: one over the probability that it was sampled",
-            "how much a query counts, above 0 and one number a query: one over the probability "
+            "how much a query counts, one number above 0 for each query: one over the probability "
             "that it was sampled",
             "",
             is_number=True,

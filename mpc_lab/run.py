@@ -161,8 +161,8 @@ def audit(
         everything else is marked exploratory. All three must be among those of this run.
     bounds : (float, float), optional
         The lowest and the highest outcome that can occur, such as ``(0, 5)``, for
-        :meth:`Audit.confidence_sequence` and ``check(anytime=True)``. Outcomes of 0 and 1 in
-        memory have them by themselves; for files and clusters that are walked, give ``(0, 1)``.
+        :meth:`Audit.confidence_sequence` and ``check(anytime=True)``. They are known for
+        outcomes of 0 and 1 in memory; for files and clusters that are walked, give ``(0, 1)``.
     pairs_cap : int
         How many pairs of a query those intervals look at: the closest ones. Fix it before the
         first look.
@@ -184,7 +184,7 @@ def audit(
         share of pairs in which the item of the group has the higher outcome less the share in
         which it has the lower one. For outcomes with a long tail.
     outcome_cap : float, optional
-        Outcomes above it are set to it, and counted: the mean of what is left of a long tail.
+        Outcomes above it are set to it, and counted, so that a long tail weighs less.
     estimand : {"pairs", "queries", "root"}
         What the gap is a mean over. ``pairs``: every pair counts 1, as in the paper, and a query
         counts as many times as it has pairs. ``queries``: every query with a pair counts 1, so
@@ -621,7 +621,7 @@ class _Chosen:
     underpowered : bool array (group,) or None
         Where no threshold has the power asked for.
     tried : float64 array (group, candidate, 2) or None
-        Thresholds, and the least gap that each would find.
+        Thresholds, and the smallest gap that each would find.
     short_of_pairs : bool array (group,) or None
         Where too few pairs are close.
     """

@@ -96,7 +96,7 @@ def labels(names: Iterable[object]) -> list[str]:
 
 
 def middle_cut(names: Iterable[object], at_most: int = _LABEL_AT_MOST) -> list[str]:
-    r"""Return names of at most so many characters, cut in their middle, still different.
+    r"""Return names of at most this many characters, cut in their middle, still different.
 
     Names that begin and end alike keep the part in which they differ. Where even that is cut, the
     later one has a number behind it.
@@ -181,7 +181,7 @@ def _without_middle(whole: str, at_most: int) -> str:
 
 
 def listing(words: Sequence[str], at_most: int = 8) -> str:
-    """Return the words in one line, at most so many, and how many more there are.
+    """Return the words in one line, at most this many, and how many more there are.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def decimals(low: float, high: float) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number with so many decimals; what is not 0 never reads as 0."""
+    """Return a number with this many decimals; what is not 0 never reads as 0."""
     if not math.isfinite(value):
         return str(value)
     fixed = f"{value:,.{places}f}"
@@ -219,7 +219,7 @@ def number(value: float, places: int) -> str:
 
 
 def round_count_up(count: float, digits: int = 2) -> int:
-    """Return a count in so many digits: of what is needed, never less than that.
+    """Return a count in this many digits: of what is needed, never less than that.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def entry(value: float, form: int | str) -> str:
     ----------
     value : float
     form : int or str
-        A number of decimals, as of :func:`number`, or a format such as ``",.1f"``.
+        A number of decimals, as in :func:`number`, or a format such as ``",.1f"``.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def shared_decimals(ends: Iterable[tuple[float, float]]) -> int:
 
 
 def column(values: Iterable[float], digits: int = 3) -> list[str]:
-    """Return the numbers of a column with the same decimals, so many digits of the smallest.
+    """Return the numbers of a column with the same decimals, this many digits of the smallest.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def column(values: Iterable[float], digits: int = 3) -> list[str]:
 
 
 def with_interval(estimate: float, low: float, high: float, *, places: int | None = None) -> str:
-    """Return a number with its interval behind it; `places` as of :func:`with_ends`."""
+    """Return a number with its interval behind it; `places` as in :func:`with_ends`."""
     if not math.isfinite(estimate):
         return "not estimable"
     if not (math.isfinite(low) and math.isfinite(high)):

@@ -562,8 +562,8 @@ REASONS: dict[str, Reason] = {
     for reason in (
         Reason(
             BRACKET,
-            "the gap to the items just above and the gap to those just below do not both exclude 0 "
-            "on the same side, which a ranking without bias shows too",
+            "the intervals for the items just above and for those just below do not both exclude 0 "
+            "on the same side, as may happen in a ranking without bias too",
         ),
         Reason(
             SHOWN_ORDER,

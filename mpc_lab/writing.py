@@ -55,7 +55,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Parameters
     ----------
     path : path
-        As of :func:`target_path`.
+        As in :func:`target_path`.
 
     Examples
     --------

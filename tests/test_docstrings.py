@@ -3,8 +3,10 @@
 import doctest
 import importlib
 import inspect
+import json
 import pkgutil
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,37 @@ def test_every_method_of_an_audit_says_what_it_takes_and_gives_and_shows_it(name
     example = text.split("\nExamples\n")[1]
     assert example.startswith("--------\n>>> import")
     assert f".{name}(" in example
+
+
+# Turns of phrase that nobody would say.
+ODD = re.compile(
+    r"\b(anew|amiss|reckon\w*|what came|at hand|all the same|stands?|lies|dealt|"
+    r"(is|are|were|be) told|do(es)? better|told apart)\b",
+    re.IGNORECASE,
+)
+ROOT = Path(__file__).parents[1]
+
+
+def prose(path: Path) -> str:
+    """Return what a person reads of a file: of Python its comments and texts."""
+    if path.suffix == ".ipynb":
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        return "\n".join("".join(cell["source"]) for cell in cells)
+    if path.suffix != ".py":
+        return path.read_text("utf-8")
+    read = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)}
+    with path.open("rb") as file:
+        return "\n".join(one.string for one in tokenize.tokenize(file.readline) if one.type in read)
+
+
+@pytest.mark.parametrize(
+    "room", ["README.md", "mpc_lab/**/*.py", "docs/**/*.md", "notebooks/*.ipynb"]
+)
+def test_nothing_that_people_read_has_an_odd_turn_of_phrase(room):
+    files = sorted(ROOT.glob(room))
+    found = {str(path): odd[0] for path in files if (odd := ODD.search(prose(path)))}
+    assert files
+    assert found == {}
 
 
 def test_no_backslash_of_an_equation_was_lost():

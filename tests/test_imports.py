@@ -15,7 +15,7 @@ import pytest
 
 import mpc_lab
 
-# The tree, not the installed copy: pyproject.toml stands beside it.
+# The tree, not the installed copy: pyproject.toml is beside it.
 PACKAGE = Path(__file__).parents[1] / "mpc_lab"
 ROOMS = (
     "errors",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Where a figure that is kept in a file has its picture.
 PICTURE = "<!-- picture -->"
 _LIMIT = 60
-# Pages that say whether they are dark, by what they say: those of nbconvert and of the docs.
+# How a page says whether it is dark: pages of nbconvert, and of the docs.
 _DARK = ('[data-jp-theme-light="false"]', '[data-theme="dark"]')
 
 
@@ -53,7 +53,7 @@ def _rules(scope: str, inks: dict[str, str]) -> str:
 
 
 def rail_of(audit: Audit, link: str) -> dict[str, Any]:
-    """Return what a rail for ε speaks of: the steps, and the pairs of each row at each of them.
+    """Return what a rail for ε shows: the steps, and the pairs of each row at each of them.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def figure(
     rail : dict, optional
         What :func:`rail_of` returns, for a chart that is drawn with ``live=True``.
     caption : str
-        What stands below.
+        The words below the figure.
     """
     said = escape(getattr(chart, "description", "") or "")
     told = (
@@ -104,7 +104,7 @@ def figure(
         else ""
     )
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    # A picture that can be moved is more than an image to who hears the page.
+    # For a screen reader, a picture that can be moved is more than an image.
     role = "group" if rail else "img"
     return (
         f'<figure class="chart" role="{role}" aria-label="{said}">'

@@ -25,7 +25,7 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
     """Draw the gap over ε for ``matched`` and ``mirrored`` pairs, and their limits at ε = 0.
 
     The item that is scored lower should have a slightly lower outcome whatever its group, so that
-    without bias one curve is below 0 and the other above; as ε goes to 0 both close on the group's
+    without bias one curve is below 0 and the other above; as ε goes to 0 both approach the group's
     own gap.
     On an audit without its rows the limits are left out.
 

@@ -38,7 +38,7 @@ def calibration(
     """Draw the mean outcome against the score, for the items of a group and for the others.
 
     Dots are bins of equal numbers of rows with their intervals, lines the isotonic fits; below is
-    the difference of the two. Drawn is the range from the 1st to the 99th percentile of all
+    the difference of the two. The range drawn is from the 1st to the 99th percentile of all
     scores, whatever their outcomes. Items of
     all queries are compared at about the same score: a gap inside queries may be hidden here, which
     the drawing by segment can show.
@@ -111,7 +111,7 @@ def _title(audit: Audit, group: str, rule: str) -> str:
         return f"At equal scores over all queries group {quote(group)} cannot be compared"
     who = f"At equal scores over all queries outcomes of group {quote(group)} are"
     if not found.flagged:
-        return f"{who} about as high as those of others: {numbers}"
+        return f"{who} not shown to differ from those of others: {numbers}"
     return f"{who} {'higher' if found.estimate > 0 else 'lower'} than those of others: {numbers}"
 
 

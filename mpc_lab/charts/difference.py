@@ -54,7 +54,7 @@ def difference(
     pairing_mode : str, optional
         By default the first.
     limit : int
-        At most so many groups.
+        At most this many groups.
     live : bool
         With the parameters of a chart on a page: a click on a row selects its ``place`` as
         ``pick``, and the row whose place is ``chosen`` is shaded.
@@ -174,7 +174,7 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
     gaps = _clickable(shown, gaps, pick, labelled=True)
     beside = _clickable(shown, beside, pick, labelled=False)
     with warnings.catch_warnings():
-        # That one selection is of both panels is what is wanted.
+        # One selection for both panels is intended.
         warnings.filterwarnings("ignore", message="Automatically deduplicated selection")
         both = alt.hconcat(gaps, beside, spacing=_BETWEEN)
     made: alt.HConcatChart = both.add_params(alt.param(name="chosen", value=-1))

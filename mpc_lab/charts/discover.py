@@ -29,7 +29,7 @@ def discover(found: Discovery, limit: int = 20) -> alt.LayerChart:
     found : Discovery
         What :func:`mpc_lab.discover` returned.
     limit : int
-        At most so many slices: those that explain the others, then the most significant ones;
+        At most this many slices: those that explain the others, then the most significant ones;
         where none was found, those nearest to it.
 
     Returns
@@ -55,7 +55,7 @@ def discover(found: Discovery, limit: int = 20) -> alt.LayerChart:
     ]
     frame["interval"] = intervals(frame, "estimate", "ci_low_adjusted", "ci_high_adjusted")
     lines = [
-        f"{plural(int(attrs['n_slices']), 'slice')}, each beside all other items; "
+        f"{plural(int(attrs['n_slices']), 'slice')}, each compared with all other items; "
         f"{percent(attrs['level'])} intervals, adjusted over all",
     ]
     if attrs["honest"]:
@@ -98,7 +98,7 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
         scale=alt.Scale(domain=kinds, range=[look[1] for look in looks]),
         legend=legend,
     )
-    # All kinds: of a single one Vega would not take the number.
+    # All kinds: Vega does not take a range of one number.
     strength = alt.Scale(domain=list(_KINDS), range=[look[2] for look in _KINDS.values()])
     opacity = alt.Opacity("kind:N", scale=strength, legend=None)
     ends = frame[["ci_low_adjusted", "ci_high_adjusted", "estimate"]].to_numpy(dtype=float)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Joining panels ends the name of each view with its panel's number.
 _POINTS = "points_0"
-# Areas are drawn out to so many times what the thresholds mostly need.
+# Areas are drawn out to this many times what most thresholds need.
 _ROOM = 4.0
 
 
@@ -109,7 +109,7 @@ def _subtitle(audit: Audit, cell: Cell, frame: pd.DataFrame, mode: str) -> list[
     if len(known):
         clear = ((known["band_low"] > 0) | (known["band_high"] < 0)).sum()
         lines[0] += "; outer: band over all ε at once"
-        lines.append(f"The band leaves out 0 at {clear} of {len(known)} thresholds")
+        lines.append(f"The band excludes 0 at {clear} of {len(known)} thresholds")
     if math.isfinite(cell.estimate):
         word = interval_word(mode, settings(audit))
         lines.append(f"Marked: the headline with the adjusted {word} of its verdict")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _HIGHEST = 1.6
-# A place is named in words as long as the ends of its interval are at most so many times apart.
+# A place is named in words while the ends of its interval are at most this many times apart.
 _KNOWN = 3.0
 
 

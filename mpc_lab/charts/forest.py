@@ -61,7 +61,7 @@ def forest(
     pairing_mode : str, optional
         By default the one declared before the run, else the first that was asked for.
     limit : int
-        At most so many groups, those with a finding first.
+        At most this many groups, those with a finding first.
     scoring_rule : str, optional
         Only this rule; by default all, each in its column.
     live : bool
@@ -201,7 +201,7 @@ def _layers(
     shown = [name for name in VERDICTS if name in there]
     legend = alt.Legend(title="verdict", values=shown, symbolOpacity=1)
     colour = theme.verdict_colour(legend=legend)
-    # No data of their own: a layer that has some is not parted by a facet.
+    # No data of their own: a facet does not split a layer that has its own.
     base = alt.Chart().encode(
         y=theme.name_rows("name"),
         tooltip=_tooltip(),

@@ -33,7 +33,7 @@ def ladder(
     audit : Audit
     scoring_rule, pairing_mode : str
     limit : int
-        At most so many groups, those with the largest standard error used.
+        At most this many groups, those with the largest standard error used.
 
     Returns
     -------

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 _ROW, _LEAST_HEIGHT = 24, 140
 _FOREST_WIDE, _PANEL_WIDE, _PANEL_HIGH = 380, 128, 54
 _NARROW_PANEL = 150
-# So few groups have wider panels and longer names.
+# Up to this many groups have wider panels and longer names.
 _FEW, _FEW_PANEL, _FEW_NARROW_PANEL = 4, 250, 245
-# What the words above it are broken to.
+# The width at which the words above it are broken.
 WIDE, NARROW = 1100, 620
 _NUMBERS_WIDE, _INTERVAL_WIDE = 56, 132
 # The narrow forest takes what names and numbers leave, between these.
@@ -79,7 +79,7 @@ def overview(
     pairing_mode : str, optional
         By default the one declared before the run, else the first that was asked for.
     limit : int
-        At most so many groups, those with a finding first.
+        At most this many groups, those with a finding first.
     scoring_rule : str, optional
         By default that of the headline.
     verdicts : list of str
@@ -161,7 +161,7 @@ def chips(part: Slice) -> str:
 
 
 def mark_of(verdict: str) -> str:
-    """Return the mark of a verdict that stands before a word or a number."""
+    """Return the mark of a verdict, to be put before a word or a number."""
     # The dash of a table, before a number, would be read as a minus.
     return "✚" if verdict == NOT_ESTIMABLE else VERDICTS[verdict].mark
 
@@ -409,7 +409,7 @@ def _panels(
     )
     x = alt.X("epsilon:Q", scale=threshold["scale"], axis=x_axis, title="ε")
     domain = alt.Scale(domain=list(scale), nice=False)
-    # No data of their own: a layer that has some is not parted by a facet.
+    # No data of their own: a facet does not split a layer that has its own.
     base = alt.Chart().encode(x=x, color=theme.verdict_colour(legend=None))
     y = alt.Y("low:Q", scale=domain, axis=y_axis, title=None)
     band = base.mark_area(opacity=0.3, clip=True).encode(y=y, y2=alt.Y2("high:Q"))

@@ -29,7 +29,7 @@ def partial(found: PartialGaps | Audit, limit: int = 60) -> alt.LayerChart:
     found : PartialGaps or Audit
         What :meth:`mpc_lab.Audit.partial` returned, or an audit with its rows.
     limit : int
-        At most so many groups, those that change most.
+        At most this many groups, those that change most.
 
     Returns
     -------

@@ -194,7 +194,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
 
 
 def _arrow(base: alt.Chart, way: str, colour: alt.Color) -> list[alt.Chart]:
-    """Return an arrow where an interval is cut, and the number that stands for what is not seen."""
+    """Return an arrow where an interval is cut, and the number that is beyond the cut."""
     arrow = base.mark_point(shape=f"triangle-{way}", filled=True, size=60, opacity=1)
     # Beside what is left of the interval, on its inner side.
     inner, align, dx = ("high", "left", 9) if way == "left" else ("low", "right", -9)

@@ -65,7 +65,7 @@ UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
 SERIES = (GREY, "#00808c", "#009e73", "#c0699b", "#a08a00", "#6b7d2a")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 WIDTH, HEIGHT = 540, 260
-# Characters of a name of a row.
+# Characters in the name of a row.
 NAME_AT_MOST = 24
 # Pixels of a row of names, of one where there are very many, and of all rows together at least.
 ROW, LOW_ROW, ROWS_AT_LEAST = 24, 16, 140
@@ -234,7 +234,7 @@ def short_names(groups: Sequence[str], at_most: int = NAME_AT_MOST) -> dict[str,
 
 
 def zero_line(axis: str = "y") -> alt.Chart:
-    """Return a line where there is no gap."""
+    """Return the line at 0, which means no gap."""
     return reference_line(0.0, axis)
 
 
@@ -386,7 +386,7 @@ def explain_hollow(cells: Sequence[Cell]) -> list[str]:
     if not reasons:
         return []
     why = ", ".join(sorted(reasons))
-    return [f"Hollow mark: the interval leaves out 0, yet there is no direction ({why})"]
+    return [f"Hollow mark: the interval excludes 0, yet there is no direction ({why})"]
 
 
 def level_of(audit: Audit) -> str:

@@ -53,7 +53,7 @@ def tie(
     epsilon : float, optional
         The largest distance of the scores; by default the headline's own threshold.
     bins : int
-        At most so many dots a side.
+        At most this many dots a side.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def _words(
         f"{level_of(audit)} intervals{_of_one(audit)}"
     ]
     if not math.isfinite(found.middle[0]):
-        return f"{who}: this log does not show such pairs both ways round", lines
+        return f"{who}: this log does not show such pairs in both orders", lines
     lines.append(f"Gap at a tie, the middle of the jump: {with_interval(*found.middle)}")
     if found.lines:
         lines.append(f"{_effect(found).capitalize()}, half the jump: {with_interval(*found.place)}")
@@ -132,7 +132,7 @@ def _of_place(found: Tie) -> str:
         return f"no interval can be given for the {_effect(found)}"
     if found.place[1] > 0 or found.place[2] < 0:
         where = "shown" if found.by_place else "ranked"
-        return f"being {where} above an equal is worth {entry(found.place[0], 3)}"
+        return f"being {where} above is worth {entry(found.place[0], 3)}"
     return f"no {_effect(found)} is seen"
 
 

@@ -47,8 +47,8 @@ examples:
   mpc-lab audit --run bm25.run --qrels qrels.txt --groups sources.csv
   mpc-lab audit --config audit.toml --tolerance 0.02 --gate && deploy
 
-config file: every option is a key, with files = ["logs/*.csv"]; its paths are taken from the
-folder that it is in, and what is on the line wins:
+config file: every option is a key, with files = ["logs/*.csv"]; its paths are relative to the
+folder that it is in, and options on the line override it:
   files = "logs/*.csv"
   query = ["user", "day"]
   score = "score"
@@ -79,7 +79,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "files", nargs="*", metavar="FILE", help="files, or patterns such as 'logs/*.csv'"
     )
     add_path(
-        parser, "--config", type=Path, metavar="AUDIT.toml", help="take options from this file"
+        parser, "--config", type=Path, metavar="AUDIT.toml", help="take options from this TOML file"
     )
     add_options(parser)
 

@@ -52,7 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     sections[COLUMNS].add_argument("--against", metavar="COLUMN", help="the old score")
     parser.add_argument("--gate", action="store_true", help="exit with 0, 1 or 2: see below")
     parser.add_argument(
-        "--no-worse-by", type=float, default=0.0, metavar="X", help="how much larger a gap may be"
+        "--no-worse-by", type=float, default=0.0, metavar="X", help="how much further from 0 (0)"
     )
     add_path(parser, "--json", type=Path, metavar="OUT.json", help='write the numbers; "-" prints')
     add_path(parser, "--save", type=Path, metavar="OUT.nc", help="save the difference")

@@ -131,7 +131,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("mpc-lab-notebooks"),
         metavar="FOLDER",
-        help="where to copy them (%(default)s); a notebook that is there already stays",
+        help="where to copy them (%(default)s); existing ones are never overwritten",
     )
     parser.add_argument("--no-open", action="store_true", help="copy only")
 

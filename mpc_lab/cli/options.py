@@ -120,7 +120,12 @@ OPTIONS = (
         Option("group_sep", "text", 'split the labels of --group by this, such as "|"', "TEXT"),
         Option("missing", "text", "what to do with rows that lack a value", "", ("raise", "drop")),
         Option("ascending", "flag", "a smaller score is better: a distance, a rank"),
-        Option("examined_floor", "number", "raise lower --examined to this (0.05)", "NUMBER"),
+        Option(
+            "examined_floor",
+            "number",
+            "raise smaller values of --examined to this (0.05)",
+            "NUMBER",
+        ),
         Option("outcome_name", "text", "what to call the outcome (its column)", "WORD"),
         Option("guess", "flag", "guess the columns that are not given; check what it prints"),
         Option("sep", "text", "separator of text files (detected)", "CHARACTER"),
@@ -130,7 +135,13 @@ OPTIONS = (
         RUN,
         Option("run", "path", "lines of: query Q0 document rank score tag", "RUN"),
         Option("qrels", "path", "its judgements, lines of: query 0 document relevance", "QRELS"),
-        Option("unjudged", "text", "documents without a judgement (drop)", "", ("drop", "zero")),
+        Option(
+            "unjudged",
+            "text",
+            "what to do with documents without a judgement (drop)",
+            "",
+            ("drop", "zero"),
+        ),
     ),
     *_under(
         COMPARED,
@@ -182,20 +193,26 @@ OPTIONS = (
         Option(
             "estimand",
             "text",
-            "what the gap is a mean over: pairs; queries, each with a pair counting alike; or "
-            "root, between the two (pairs)",
+            "what the gap is a mean over: pairs; queries, where every one with a pair counts the "
+            "same; or root, between the two (pairs)",
             "",
             _ESTIMANDS,
         ),
-        Option("outcome_cap", "number", "outcomes above it are set to it (no cap)", "NUMBER"),
+        Option("outcome_cap", "number", "set outcomes above this to it (no cap)", "NUMBER"),
     ),
     *_under(
         INFERENCE,
-        Option("cluster", "text", "what may make pairs alike (auto)", "", _CLUSTERS),
+        Option(
+            "cluster",
+            "text",
+            "what pairs may share, so that they are not independent (auto)",
+            "",
+            _CLUSTERS,
+        ),
         Option(
             "correction",
             "text",
-            "how few or unequal clusters are allowed for (cr3)",
+            "correction for few or unequal clusters (cr3)",
             "",
             CORRECTIONS,
         ),

@@ -10,7 +10,9 @@ from mpc_lab.cli.options import Command, add_path
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path(parser, "file", type=Path, metavar="FILE", help="an audit that --save wrote")
-    parser.add_argument("--group", help="whose finding; by default the group with the largest")
+    parser.add_argument(
+        "--group", help="the group to tell about; by default the one with the largest finding"
+    )
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Exposure by group: who gets the good places, and in return for what?"""
+"""Exposure by group: which items get the high places, and for how much merit?"""
 
 from __future__ import annotations
 

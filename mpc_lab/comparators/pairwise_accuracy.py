@@ -1,4 +1,4 @@
-"""Pairwise accuracy by group: is the better of two items of a query scored higher?"""
+"""Pairwise accuracy by group: is the item with the higher outcome scored higher?"""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def pairwise_accuracy(case: Case) -> list[Comparison]:
     Returns
     -------
     list of Comparison
-        ``pairwise_accuracy_overall``, ``_inter``, ``_intra``; negative: the better items of the
-        group are put in place less often.
+        ``pairwise_accuracy_overall``, ``_inter``, ``_intra``; negative: items of the group with
+        the higher outcome are less often ranked above.
 
     References
     ----------

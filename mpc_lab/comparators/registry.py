@@ -326,8 +326,8 @@ def _sentence(
         listed = _list_names([title_of(one.name) for one in chance])
         return (
             f"{start} by more than chance for group '{plain(group)}': {listed} "
-            f"{_flag(len(chance) > 1)} it, as chance does "
-            "among so many tests."
+            f"{_flag(len(chance) > 1)} it, as may happen "
+            "by chance among so many tests."
         )
     close = {"neighbours": "of neighbours in the list"}
     how = close.get(mpc.conditions.scores, "at close scores in the same query")

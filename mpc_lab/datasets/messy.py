@@ -26,12 +26,12 @@ def messy(seed: int = 0) -> pd.DataFrame:
     """Draw a log of a small shop with the troubles of real logs: a table, as it would be exported.
 
     5,000 users see a list of products each, ranked by a score; the outcome is a click. Products
-    labelled "local" are worth 0.15 more than their score says, all others what it says. Beside
-    that:
+    labelled "local" are worth 0.15 more than their score says, all others what it says. In
+    addition:
 
     - one user, a program, has so many rows that about 70 % of the close pairs are theirs;
     - a seller has 20 products, which share their labels and an appeal that no score knows;
-    - a click needs a look, and looks become rarer with the place;
+    - an item must be looked at to be clicked, which lower places are less often;
     - labels are joined by ``|``, and three of them are rare;
     - half of the lists come from another app, whose scores are ten times as small;
     - clicks were lost, of local products three times as often.
@@ -128,11 +128,11 @@ class MessyTruth:
         By how much, where everything is looked at.
     gap_at_tie : float
         What that is in clicks at a tie: two tied products of a list are at places k and k + 1, each
-        k from 1 to 11 equally often, so the bias is multiplied by the mean chance of a look there.
+        k from 1 to 11 equally often, so the bias is multiplied by how often these are looked at.
     heavy_user : str
         The program.
     eta : float
-        The probability of a look at place k is k to the power of -eta.
+        Place k is looked at with a probability of k to the power of -eta.
     separator : str
         What joins labels.
     rare : tuple of str

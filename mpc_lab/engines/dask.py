@@ -52,7 +52,7 @@ _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Tell whether Dask itself speaks, of a worker that died or of a scheduler that is gone."""
+    """Tell whether an error is Dask's own: a worker died, or the scheduler is gone."""
     out_of_reach = isinstance(error, (*_CANCELLED, TimeoutError, ConnectionError))
     return out_of_reach or type(error).__module__.split(".")[0] == "distributed"
 

@@ -110,7 +110,7 @@ def find_groups(frame: Any, spec: Spec) -> tuple[str, ...]:
 
 
 def join_groups(found: Iterable[Iterable[str]], empty: Any, spec: Spec) -> tuple[str, ...]:
-    """Return the groups of a log from those of its parts, each as of :func:`find_groups`.
+    """Return the groups of a log from those of its parts, each as in :func:`find_groups`.
 
     Parameters
     ----------

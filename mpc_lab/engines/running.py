@@ -225,7 +225,7 @@ class NotebookBar:
     ----------
     total : int
     delay : float
-        The bar shows after so many seconds.
+        The bar shows after this many seconds.
     unit : str
         What a step is called.
     """

@@ -56,7 +56,7 @@ _UNREAD = "[FAILED_READ_FILE"
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Tell whether an error is of the way to Spark, or of a session that was stopped."""
+    """Tell whether an error is about the connection to Spark, or about a stopped session."""
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return True
     if type(error).__module__.split(".")[0] == "grpc":  # a session on a server

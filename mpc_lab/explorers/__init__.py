@@ -1,7 +1,7 @@
 """Explorers of an audit in a notebook: each a set of traits with widgets that follow them.
 
 State apart from view: what is looked at is an ``AuditState``, which needs no browser; widgets show
-it and change it, and stand in ``controls`` by their names. Charts are those of ``mpc_lab.charts``,
+it and change it, and are in ``controls`` by their names. Charts are those of ``mpc_lab.charts``,
 drawn in the page without a network; names from data are shown as text. May import from ``errors``
 to ``charts``; loads ipywidgets when ``mpc_lab.explorers`` is first used, and Altair, which takes
 seconds, when a chart is drawn.

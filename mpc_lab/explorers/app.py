@@ -1,6 +1,6 @@
 """The explorer of a file as an app in the browser, served by Voila to this machine alone.
 
-Only who has the token gets in, and the page may speak to nobody but its own server. What the file
+Opening it takes the token, and the page may contact its own server only. What the file
 is called never becomes code: the notebook that is served is always the same, and reads what to
 show from the environment.
 """

@@ -200,7 +200,7 @@ class BoostExplorer(Explorer):
         )
         if not math.isfinite(estimate):
             return f"{start} its gap is not estimable."
-        reads = "an interval that covers 0" if low <= 0 <= high else "an interval away from 0"
+        reads = "an interval that covers 0" if low <= 0 <= high else "an interval that excludes 0"
         objective = _objective(now)
         change = _one(now, f"{objective}_change")
         cost = f"; {objective.upper()} changes by {entry(change, 5)}" if self.alpha else ""

@@ -46,14 +46,15 @@ CHECKS = {
         "Standard errors",
         False,
         "How much wider the intervals are because pairs share queries and items. Where the first "
-        "mark is far below the others, an audit that takes pairs as independent would overstate. "
-        "At each group's own threshold ε.",
+        "mark is far below the others, an audit that takes pairs as independent would claim too "
+        "much. At each group's own threshold ε.",
     ),
     "power": _Check(
         "Power",
         False,
-        "Which gap could have been found. A group that is inconclusive with a large smallest gap "
-        "was looked at with too few pairs; it is not shown to have no gap. Over all thresholds ε.",
+        "Which gaps could have been found. Where the smallest detectable gap is large, an "
+        "inconclusive group has too few pairs; that does not mean that there is no gap. Over all "
+        "thresholds ε.",
     ),
     "balance": _Check(
         "Balance",

@@ -232,13 +232,13 @@ def plain_table(
     header : list
         Names of the columns.
     rows : list of lists
-        Numbers stand at the right, all else at the left.
+        Numbers are aligned right, all else left.
     caption : str
         What the table holds; shown above it.
     kinds : list of str
         For each row the class it has, from our own words; "" for none.
     marked : list of str
-        For each row the words that stand in its last column, "" for none.
+        For each row the words in its last column, "" for none.
     bad : int, optional
         The column that has a problem.
     long : bool

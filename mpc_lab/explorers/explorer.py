@@ -367,7 +367,7 @@ def take_row(state: AuditState) -> widgets.Widget:
 
     def show(_change: Any = None) -> None:
         cell, own = state.cell, state.epsilon == state.own_epsilon
-        at = f"ε {state.epsilon:.3g}{' (headline)' if own else ', a look beside the headline'}"
+        at = f"ε {state.epsilon:.3g}{' (headline)' if own else ', not the ε of the verdict'}"
         who = f"{VERDICTS[cell.verdict].mark} {shown_name(cell.group)}"
         path = [who, f"{state.pairing_mode} pairs", f"scores of rule {state.scoring_rule}", at]
         if state.scoring_rule == "baseline":

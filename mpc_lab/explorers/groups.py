@@ -25,7 +25,7 @@ from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 _DRAWN_AT_MOST = 60
 _HINT = (
     "Click a row to choose its group for all tabs. Move ε, or drag along a curve, to see every gap "
-    "at another ε: a look, since each verdict is about its own ε."
+    "at another ε. This changes no verdict: each is about its own ε."
 )
 
 
@@ -95,7 +95,7 @@ class GroupsExplorer(Explorer):
             said = point_sentence(self.audit, point, mode, is_headline=False)
             self.controls[
                 "sentence"
-            ].text = f"{said} This is a look; the verdict is about its own ε."
+            ].text = f"{said} This changes no verdict, which is about its own ε."
         self.controls["numbers"].show(cell_numbers(self.audit, cell, mode))
         said = place_sentence(self.audit, state.scoring_rule, mode, state.group, options)
         self.controls["place"].text = minus(said)

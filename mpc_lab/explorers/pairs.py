@@ -410,7 +410,7 @@ def _for_table(pairs: pd.DataFrame) -> pd.DataFrame:
     return plain_frame(made)
 
 
-# ---- the pairs of one cell, and the ranked lists they stand in; no widget below
+# ---- the pairs of one cell, and the ranked lists they are in; no widget below
 
 
 class PairBook:
@@ -566,7 +566,7 @@ class PairBook:
 def around_pair(ranked: pd.DataFrame, around: int = _AROUND) -> list[pd.DataFrame]:
     """Return the parts of a ranked list that are worth showing: some places around both items.
 
-    One part, or two where the items stand far apart.
+    One part, or two where the items are far apart.
     """
     marked = np.flatnonzero(ranked["pair"].to_numpy() != "")
     wanted = np.zeros(len(ranked), dtype=np.bool_)

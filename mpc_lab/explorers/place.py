@@ -124,7 +124,7 @@ def later_rule(audit: Audit, group: str, rule: str) -> str:
         enough = "" if overlap >= LEAST_OVERLAP else ", too few for a direction"
         said.append(
             f"Of its pairs {percent(round(min(overlap, 1.0), 3))} can be compared at the same "
-            f"places both ways round{enough}."
+            f"places in both orders{enough}."
         )
     return "\n".join(said)
 
@@ -150,11 +150,11 @@ def _table(audit: Audit, rule: str) -> str:
 def _note(audit: Audit) -> str:
     if columns_of(settings(audit)).get("examined") is not None:
         return (
-            "Outcomes of this audit are divided by how likely their row is looked at; the curve "
-            "above is of the outcomes as they were logged."
+            "Outcomes of this audit are divided by how likely their row is to be looked at; the "
+            "curve above is of the outcomes as they were logged."
         )
     return (
         "mpc.audit(…, examined=audit.examination()) divides outcomes by this curve; intervals then "
         "do not allow for its own uncertainty. Where people stop at the first item they like, "
-        "there is no single number a place."
+        "no single number describes a place."
     )

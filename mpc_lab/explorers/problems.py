@@ -276,7 +276,7 @@ def _chosen_twice(chosen: Mapping[str, Any]) -> list[ListedProblem]:
             continue
         first = seen.setdefault(chosen[role], role)
         if first != role:
-            said = f"The column {quote(chosen[role])} is both {first} and {role}: is that meant?"
+            said = f"The column {quote(chosen[role])} is both {first} and {role}: is that intended?"
             found.append(ListedProblem(role, said, "note"))
     return found
 
@@ -380,8 +380,8 @@ def _groups(table: Frame, chosen: Mapping[str, Any]) -> Iterator[ListedProblem]:
             "group", f"{said} to compare with: choose another column for the group."
         )
     elif len(found.groups) > _MANY_GROUPS:
-        said = f"There are {len(found.groups):,} groups; is the column meant, or does a separator"
-        yield ListedProblem("group", f"{said} split its text?", "note")
+        said = f"There are {len(found.groups):,} groups: is this the right column, and does its"
+        yield ListedProblem("group", f"{said} text need a separator?", "note")
 
 
 def _any_outside(found: Membership) -> bool:

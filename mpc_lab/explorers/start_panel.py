@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _LARGE_UPLOAD = "For files above 10 MB give the path instead."
-_OF_TEXT = "Delimiter (such as ; or tab) and encoding are found; give them where that goes wrong."
+_OF_TEXT = "Delimiter (such as ; or tab) and encoding are detected; give them if that goes wrong."
 _FOUND = "automatic"
 _SEVERAL = "Ctrl or ⌘ for several"
 # What is chosen leads in this order, so that both sides of a tie come first where they are chosen.

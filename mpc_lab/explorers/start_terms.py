@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _CLOSENESS = {
     SCORE: "scores as they are",
-    QUERY_SD: "in spreads of the query's scores",
-    PERCENTILE: "in shares of the query's list",
+    QUERY_SD: "in standard deviations of the query",
+    PERCENTILE: "by place, as a share of the list",
 }
 _ESTIMANDS = {
-    PAIRS: "every pair the same",
-    QUERIES: "every query the same",
-    ROOT: "a query by the root of its pairs",
+    PAIRS: "every pair equally",
+    QUERIES: "every query equally",
+    ROOT: "each query by the root of its pairs",
 }
 _CONTRASTS = {DIFFERENCE: "the difference of outcomes", SIGN: "which outcome is higher"}
 
@@ -72,14 +72,14 @@ def terms_fold(
     """
     box["closeness"] = dropdown("Closeness", _pairs(_CLOSENESS, CLOSENESS), state.closeness)
     box["contrast"] = dropdown("A pair counts", _pairs(_CONTRASTS, CONTRASTS), state.contrast)
-    box["estimand"] = dropdown("Counts", _pairs(_ESTIMANDS, ESTIMANDS), state.estimand)
+    box["estimand"] = dropdown("The mean counts", _pairs(_ESTIMANDS, ESTIMANDS), state.estimand)
     box["outcome_cap"] = text_field("Outcome cap", placeholder="none", continuous_update=False)
     box["against"] = text_field("Against", placeholder="all others", continuous_update=False)
     box["ascending"] = dropdown(
         "Best score", [("the largest", False), ("the smallest", True)], False
     )
     box["outcome_name"] = text_field(
-        "Outcome is", placeholder="its column", continuous_update=False
+        "Outcome name", placeholder="its column", continuous_update=False
     )
     read = {
         "outcome_cap": _read_cap,
@@ -89,13 +89,13 @@ def terms_fold(
     for name in ("ascending", "outcome_name", *_OLDER):
         box[name].observe(_taken(state, name, read.get(name), guard), "value")
     cells = (
-        _cell(box["ascending"], "a distance or a rank is better small"),
-        _cell(box["outcome_name"], "what sentences call it, such as clicks; optional"),
-        _cell(box["closeness"], "how near two scores are"),
-        _cell(box["contrast"], "try the second for long tails"),
+        _cell(box["ascending"], "the smallest, where the score is a distance or a rank"),
+        _cell(box["outcome_name"], "the word for it in sentences, such as clicks; optional"),
+        _cell(box["closeness"], "how the distance of two scores is measured"),
+        _cell(box["contrast"], "the second suits outcomes with long tails"),
         _cell(box["estimand"], "what the gap is a mean over"),
-        _cell(box["outcome_cap"], "outcomes above it are set to it; optional"),
-        _cell(box["against"], "pairs with members of this group only; optional"),
+        _cell(box["outcome_cap"], "outcomes above this are set to it; optional"),
+        _cell(box["against"], "compare with members of this group only; optional"),
     )
     row = controls_row(*cells)
     row.layout.align_items = "flex-start"

@@ -97,7 +97,7 @@ class CellTraits(traitlets.HasTraits):
         return self._once(_curve_cell, self.group, self.scoring_rule, self.pairing_mode)
 
     def step_words(self, epsilon: float) -> str:
-        """Return how a person hears a threshold; with its pairs where the curve is made."""
+        """Return a threshold as screen readers speak it, with its pairs once the curve is made."""
         known = self.__dict__.get("_known", {})
         key = (_curve_cell, (self.group, self.scoring_rule, self.pairing_mode))
         own = epsilon == self.own_epsilon
@@ -315,7 +315,7 @@ def point_sentence(audit: Audit, point: xr.Dataset, mode: str, is_headline: bool
     how = gap_in_words(estimate, size, against, settings(audit))
     mark = " This is the threshold of the headline." if is_headline else ""
     if math.isfinite(low) and math.isfinite(high):
-        tail = "covers 0" if low <= 0 <= high else "leaves out 0"
+        tail = "covers 0" if low <= 0 <= high else "excludes 0"
         known = f"the {percent(level_of(audit))} interval for this threshold alone {tail}"
     else:
         known = "too few clusters carry them to give an interval"

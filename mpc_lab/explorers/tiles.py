@@ -43,7 +43,7 @@ def measure_name(measure: str) -> str:
 class Matrix:
     """What every measure says of every group.
 
-    Groups that are told the same stand together, undervalued ones first; so do measures that say
+    Groups with the same flags stay together, undervalued ones first; so do measures that say
     the same, behind MPC, which is first.
 
     Parameters
@@ -136,7 +136,7 @@ class Matrix:
 
 
 def row_order(codes: Floats) -> Ints:
-    """Return the order of groups: those that are told the same together, undervalued ones first."""
+    """Return the order of groups: those with the same flags together, undervalued ones first."""
     order = _alike(codes)
     weight = np.linspace(-1.0, 1.0, len(order))
     turned = order[::-1] if weight @ codes[order].sum(axis=1) > 0 else order

@@ -324,7 +324,7 @@ def bootstrap_sides(
     number : sparse array (cluster, part)
         How many pairs these are, where a side of a cell must have 2 to count; else no columns.
     draws, level, seed
-        As of :func:`bootstrap`.
+        As in :func:`bootstrap`.
     """
     check_whole("draws", draws, at_least=FEWEST_DRAWS, at_most=MOST_DRAWS)
     a, clusters = significance(level), weight.shape[0]

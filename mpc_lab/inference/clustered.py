@@ -341,7 +341,7 @@ def _joint(one: Ints, other: Ints) -> Ints:
 
 
 _NAN = float("nan")
-# Below this share of what was added up, a spread is rounding.
+# A spread below this share of what was added up is rounding.
 _ROUNDING = 1e-12
 
 

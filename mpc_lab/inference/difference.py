@@ -25,7 +25,7 @@ from mpc_lab.vocabulary import INCONCLUSIVE, ITEM, NOT_ESTIMABLE, Flags, Floats,
 HIGHER, LOWER, NO_DIFFERENCE = "higher", "lower", "no difference"
 # The difference, and the sum: what B is multiplied by.
 _SIGNS = (-1.0, 1.0)
-# Below this share of what was subtracted, what is left is rounding.
+# A rest below this share of what was subtracted is rounding.
 _ROUNDING = 1e-12
 _CR3 = ("query", "item")
 
@@ -245,7 +245,7 @@ def sum_by(values: Floats, codes: Sequence[Ints]) -> Floats:
 
 
 def _run(some: Flags) -> slice:
-    """Return where the first and the last of some flags stand, and all between."""
+    """Return the slice from the first true flag to the last."""
     if not some.any():
         return slice(0, 0)
     return slice(int(some.argmax()), len(some) - int(some[::-1].argmax()))

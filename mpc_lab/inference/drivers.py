@@ -110,7 +110,7 @@ def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: i
     pair = np.concatenate([np.flatnonzero(code >= 0) for code in clusters])
     cluster = np.concatenate([code[code >= 0] for code in clusters])
     worth = np.ones(len(parts.d)) if parts.counts is None else parts.counts.of_pairs
-    # About a number near the mean, so that what is left does not drown in what was taken away.
+    # Sums are about a number near the mean, so that rounding does not swamp what is left.
     centre = float(np.average(parts.d, weights=worth)) if len(parts.d) else 0.0
     by_pair = _sums_of_pairs(parts, worth, centre)
     shape = (3, parts.n_sides, parts.n_cells)
@@ -130,7 +130,7 @@ def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: i
         taken = goes[here].toarray().T.reshape(*shape, -1)
         taken[2] = of_cluster[here].toarray().T.reshape(*shape, -1)[2]
         left: Floats = whole[..., None] - taken
-        # What rounding leaves of a part that is all gone is not a part.
+        # Of a part that is wholly taken out, rounding may leave a rest; it does not count.
         left[:2] = np.where(left[2] > 0.25, left[:2], 0.0)
         without[here] = centre + parts.combine(left)
     without[n_pairs == 0] = np.nan

@@ -28,7 +28,7 @@ from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
 PAIRS_A_COEFFICIENT = 20
 BINS = 5
-# Of a column, what must be left once the columns before it are held fixed.
+# The share of a column that must be left once the columns before it are held fixed.
 _LEFT = 1e-9
 # How far a coefficient of -1 may be from it.
 _WHOLE = 1e-3

@@ -279,7 +279,7 @@ def sequence_from_sums(
     totals : float64 array
         Σc, ΣD, Σc², ΣcD and ΣD², of at most `cap` pairs of a query.
     width, cap, level, tests
-        As of :func:`betting_sequence`.
+        As in :func:`betting_sequence`.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def log_capital_of_sums(
     totals : float64 array (5,) or (5, look)
     theta : float64 array (θ,), or (1,) for several looks
     width, cap
-        As of :func:`betting_sequence`.
+        As in :func:`betting_sequence`.
     """
     count, total, cc, cd, dd = totals
     share = MOST_LOST_OF_SUMS * 0.5 ** np.arange(_HALVINGS)

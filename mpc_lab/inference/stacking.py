@@ -380,7 +380,7 @@ def _split(
 
 
 def _place(keys: Masks, size: int) -> Ints:
-    """Return which of so many places each key goes to."""
+    """Return which of this many places each key goes to."""
     mixed = (keys ^ (keys >> np.uint64(31))) * _MIX
     return np.asarray((mixed >> np.uint64(33)) % np.uint64(size)).astype(np.int64)
 

@@ -38,7 +38,7 @@ def _cell(distance: float, edges: Floats, per_width: float) -> int:
     size = abs(distance)
     if size == 0.0:
         return CELLS
-    # Of scores next to the smallest number there is, per_width is infinite.
+    # For scores close to the smallest number there is, per_width is infinite.
     k = int(min(size * per_width, CELLS - 1.0)) + 1
     while edges[k - 1] >= size:
         k -= 1

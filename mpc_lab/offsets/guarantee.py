@@ -1,4 +1,4 @@
-"""What held on queries that nobody had touched, in numbers and in words."""
+"""What held on queries that were not used before, in numbers and in words."""
 
 from __future__ import annotations
 

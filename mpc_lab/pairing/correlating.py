@@ -22,7 +22,7 @@ from mpc_lab.scoring import Rule
 from mpc_lab.vocabulary import Floats, Ints, Mode
 
 _UNITS_AT_ONCE = 1 << 16
-# To visit a pair for all groups costs about as much as so many rows of the windows of one group.
+# Visiting a pair for all groups costs about as much as this many rows of one group's windows.
 _VISITS_A_ROW = 2
 _UNITS_VISITED = 1 << 13
 

@@ -273,7 +273,7 @@ class _Search:
 
 
 def _weigh_counts(estimand: str, pairs: Floats) -> Floats:
-    """Return what queries with so many pairs count."""
+    """Return what queries with this many pairs count."""
     if estimand == PAIRS:
         return pairs
     return np.minimum(pairs, 1.0) if estimand == QUERIES else np.sqrt(pairs)

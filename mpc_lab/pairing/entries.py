@@ -116,7 +116,7 @@ def join_entries(single: Entries, several: Entries) -> Entries:
 
 
 def empty_entries(n: int, *, weighted: bool = False) -> Entries:
-    """Return room for so many entries."""
+    """Return room for this many entries."""
     return Entries(
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
@@ -144,7 +144,7 @@ class Room(NamedTuple):
 
 
 def make_room(sizes: Sequence[int], *, weighted: bool = False) -> Room:
-    """Return room for so many entries of each side."""
+    """Return room for this many entries of each side."""
     end = np.cumsum(np.array(sizes, dtype=np.int64))
     return Room(empty_entries(int(end[-1]), weighted=weighted), end - sizes, end)
 
@@ -177,7 +177,7 @@ def list_entries(
         Queries to leave out, whose pairs are not in `counts`. Neighbours are few in any query, and
         none is left out.
     share, shares : int
-        Only entries whose key leaves this rest when divided by so many shares.
+        Only entries whose key leaves this rest when divided by this many shares.
     twin : sequence of int
         The sides below, above and tied of a mode of two, where what a pair counts depends on how
         many pairs its query has on both.

@@ -62,9 +62,9 @@ from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks, Mode
 PAIRS_AT_ONCE = 1 << 22
 # Every two items that met are kept, one group at a time.
 MOST_KEPT = 50_000_000
-# A table of all items, sides and bins is worth it where it has so many places for an entry.
+# A table of all items, sides and bins is made where it has at most this many places an entry.
 _PLACES_FOR_AN_ENTRY = 4
-# From so many sides an entry is seen.
+# The number of sides from which an entry is seen.
 _SIDES = OF_NEITHER + 1
 
 

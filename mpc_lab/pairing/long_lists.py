@@ -44,7 +44,7 @@ from mpc_lab.pairing.windows import (
 )
 from mpc_lab.vocabulary import Flags, Floats, Ints, Masks, Side
 
-# Long is a list with this many pairs of a group, and so many times its rows and thresholds. Below
+# A list is long with this many pairs of a group, and this many times its rows and thresholds. Below
 # that all pairs are listed, though windows would cost less, so that dyads are seen.
 LEAST_PAIRS = 1 << 20
 PAIRS_PER_STEP = 4
@@ -121,7 +121,7 @@ def book_long_lists(
     weighing : float64 arrays (bin,)
         What items are weighed by, and what those that are closed change: see `of_row`.
     share, shares : int
-        Only entries whose item leaves this rest when divided by so many shares.
+        Only entries whose item leaves this rest when divided by this many shares.
     """
     by_direction = np.array(side.edges(group.edges))
     every = np.unique(by_direction[:TIE])

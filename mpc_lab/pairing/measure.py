@@ -31,13 +31,13 @@ from mpc_lab.pairing.weighting import Weighting
 from mpc_lab.scoring import Baseline, Rule
 from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints, Masks, Mode
 
-# Within so many standard deviations squares lose nothing that matters, and sums of whole numbers
+# Within this many standard deviations squares lose nothing that matters, and sums of whole numbers
 # stay exact without a center.
 _STANDARD_DEVIATIONS = 16.0
 _COUNT, _MEAN, _SQUARES = range(3)
 # No distance is as small: a group without a threshold has no pair in any mode.
 NO_THRESHOLD = -1.0
-# These refute almost every pair of groups that one could be the complement of the other.
+# These rule out almost every two groups as complements of each other.
 _FIRST_ROWS = 512
 
 

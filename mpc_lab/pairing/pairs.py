@@ -430,7 +430,7 @@ def _shuffle(starts: Ints, uniform: Floats, member: Flags) -> None:
             member[k], member[other] = member[other], member[k]
 
 
-# ---- at most so many pairs of a unit: the closest, chosen without a look at outcomes; a sequence
+# ---- at most this many pairs of a unit: the closest, chosen without a look at outcomes; a sequence
 # of bets needs a bound on what one query can add (`mpc_lab.inference.sequence`)
 
 # What is added up over units with c pairs and a sum of differences D.

@@ -94,7 +94,7 @@ class SideSeries:
         return SideSeries(pick(self.powers), pick(self.heavy))
 
     def with_room(self, most: int) -> SideSeries:
-        """Return the same with room for so many heavy units."""
+        """Return the same with room for this many heavy units."""
         return replace(self, heavy=_with_room(self.heavy, most))
 
     def recentre(self, shift: float) -> SideSeries:
@@ -182,7 +182,7 @@ class Series:
         return Series(self.powers[:, rows], self.heavy[:, :, rows], kept)
 
     def with_room(self, most: int) -> Series:
-        """Return the same with room for so many heavy units."""
+        """Return the same with room for this many heavy units."""
         return replace(self, heavy=_with_room(self.heavy, most))
 
     def recentre(self, shift: float) -> Series:

@@ -58,7 +58,7 @@ from mpc_lab.vocabulary import Floats, Ints, Masks
 # the group has the lower score, how many; and how many pairs there are.
 COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM, LOWER, NUMBER = range(7)
 N_PART_SUMS = 7
-# A line needs so many distinct distances.
+# A line needs this many distinct distances.
 FEWEST_DISTANCES = 4
 
 
@@ -349,7 +349,7 @@ def list_sided(
     table : SideTable
         Of this group alone.
     share, shares : int
-        Only entries whose key leaves this rest when divided by so many shares.
+        Only entries whose key leaves this rest when divided by this many shares.
     """
     columns = (np.ascontiguousarray(values[:, 0]) for values in table[:3])
     n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach[0])

@@ -107,7 +107,7 @@ class Source(Protocol):
         merge: Callable[[list[Any]], Result],
         label: str,
     ) -> list[Result]:
-        """Split the logs of all rules into so many buckets, and merge each bucket of all.
+        """Split the logs of all rules into this many buckets, and merge each bucket of all.
 
         `split` gets the names of items, or producers, by their codes; none where codes are names.
         """

@@ -253,7 +253,7 @@ def make_slices(
     """Return all conjunctions of levels of up to `depth` attributes that can have enough clusters.
 
     A conjunction stays if at least `fewest` queries (or units) have rows on both sides of it and,
-    with `by_item`, at least so many items are on either side: effective clusters are no more. One
+    with `by_item`, at least this many items are on either side: effective clusters are no more. One
     with the rows of a shorter one, or of one before it, is left out.
 
     Parameters

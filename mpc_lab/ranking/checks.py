@@ -129,7 +129,7 @@ def check_labels(group: Hashable, values: Floats) -> Iterator[Problem]:
     group : hashable
         The column.
     values : float64 array
-        As of :func:`measured_labels`.
+        As in :func:`measured_labels`.
     """
     decimal = np.isfinite(values) & (values != np.floor(values))
     if not decimal.any():

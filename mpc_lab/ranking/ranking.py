@@ -76,7 +76,7 @@ class Ranking:
         first rows.
     weight : column, optional
         How much a query counts, such as one over the probability that it was sampled: numbers above
-        0, the same in all rows of a query. Every pair of the query, and its NDCG, counts so many
+        0, the same in all rows of a query. Every pair of the query, and its NDCG, counts that many
         times; thresholds and counts of pairs do not depend on it.
     examined : column, dict, Series, PowerLaw or Dataset, optional
         How likely a row is to be looked at, above 0 and at most 1: a column, a probability for each
@@ -84,7 +84,7 @@ class Ranking:
         Outcomes are divided by it, so that they no longer depend on the place.
     examined_floor : float, optional
         Probabilities below it, by default 0.05, are raised to it and counted, so that no outcome
-        weighs beyond measure.
+        weighs too much.
     missing : {"raise", "drop"}
         What to do with a row in which any of the columns above but `group` is null or NaN, or whose
         place is not in `examined`.
@@ -119,7 +119,7 @@ class Ranking:
     examined : float64 array or None
         What outcomes are divided by.
     n_floored : int
-        Rows that are looked at less often than `examined_floor` says.
+        Rows whose probability in `examined` was below `examined_floor` and raised to it.
     masks : uint64 array, words × rows
         Bit ``g % 64`` of ``masks[g // 64, row]`` says whether the row is in ``groups[g]``.
     position, segment_code : int64 array or None
@@ -306,11 +306,11 @@ class Ranking:
 
     @property
     def n_floored(self) -> int:
-        """Number of rows that are looked at less often than the floor says."""
+        """Number of rows whose probability in `examined` was raised to the floor."""
         return 0 if self._floored is None else int(self._floored.sum())
 
     def directed(self, scores: Floats) -> Floats:
-        """Return scores of the log's own columns so that larger is better, and back again."""
+        """Turn scores of the log's own columns so that larger is better, or turn them back."""
         return 0.0 - scores if self.columns.ascending else scores
 
     def group_index(self, group: str) -> int:
@@ -466,7 +466,7 @@ class Ranking:
         return self._fingerprint
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows that were kept as pandas, with all columns of their table."""
+        """Return the kept rows as a pandas frame, with all columns of their table."""
         return pandas_frame(self._table)
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from mpc_lab.vocabulary import Floats, Ints
 _DIGITS, _LOW_DIGITS = 53, 26
 _SMALLEST, _LARGEST = -1080, 1025  # exponents of floating-point numbers are between these
 _EXTREME = 400  # squares of numbers with such an exponent can be added
-_AT_ONCE = 1 << 24  # so many numbers of 27 binary digits add up exactly as a float64
+_AT_ONCE = 1 << 24  # this many numbers of 27 binary digits add up exactly as a float64
 NOTHING: Ints = np.zeros((3, _LARGEST - _SMALLEST), dtype=np.int64)
 
 

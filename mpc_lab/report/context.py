@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.questions.boosts import FairBoost
     from mpc_lab.results.questions.partial import PartialGaps
 
-# So many groups are looked at one by one, whatever the number of groups: it bounds the page.
+# At most this many groups are looked at one by one, which bounds the size of the page.
 CLOSELY = 6
 UNFLAGGED = 2
 _BOOST_STEPS = 41
@@ -78,7 +78,7 @@ class Context:
     pairs : int
         Pairs to show of each group looked at closely.
     covariates
-        As of :meth:`mpc_lab.Audit.balance`.
+        As in :meth:`mpc_lab.Audit.balance`.
     show_ids : bool
         Whether pairs have the ids of their queries.
     gate : str
@@ -173,7 +173,7 @@ class Context:
     def figure(self, chart: AnyChart, caption: str = "", rail: dict[str, Any] | None = None) -> str:
         """Return a chart as HTML: drawn as SVG for print and for pages without scripts, and live.
 
-        Only live where nothing is here that draws. Below it stands a caption, and above it a
+        Only live where nothing is here that draws. A caption is below it, and above it a
         rail that moves ε, if one is given.
 
         The specification comes along as data. Names from data are in its data and titles alone; an

@@ -13,9 +13,9 @@ from mpc_lab.report.context import Context
 from mpc_lab.results.questions.tell import Card, tell
 from mpc_lab.text import minus, quote
 
-# Where each card of the story is read more of.
+# The chapter that says more about each card of the story.
 _CHAPTERS = ("finding", "curves", "power", "why", "boosts")
-# So many groups are on the picture of a card, which is looked at beside the text.
+# At most this many groups are on the picture of a card, which is seen beside the text.
 _ROWS = 12
 _WIDE = 340
 _LINES = 2

@@ -98,7 +98,7 @@ class Audit(Questions):
 
         Columns ``check``, ``state`` (``"ok"``, ``"caution"`` or ``"stop"``), ``sentence`` and
         ``remedy``, a call to paste or a sentence. What is not ok is printed above the findings.
-        Of a log that stays in files or on a cluster the checks that need rows are left out.
+        For a log that stays in files or on a cluster, checks that need its rows are left out.
         """
         return _preflight.to_frame(self._checked)
 
@@ -335,24 +335,24 @@ class Audit(Questions):
         path : path
             The file; its folder must exist.
         pairs : int
-            Show so many pairs of each flagged group, with the ids of items as they are in the log;
+            How many pairs of each flagged group to show, with the ids of items as in the log;
             queries are numbered. By default the page holds aggregates only.
         covariates
-            Columns whose balance is shown, as of :meth:`balance`.
+            Columns whose balance is shown, as in :meth:`balance`.
         progress : bool, optional
             Whether to show a progress bar; by default in a terminal or notebook when the work is
             long.
         planned : int, optional
-            Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
+            Also say how the gate decides by :meth:`confidence_sequence`, tightest at this many
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
         gate_rule : str, optional
-            The scoring rule that this gate goes by, as of :meth:`check`.
+            The scoring rule that this gate goes by, as in :meth:`check`.
         show_ids : bool
             Name the queries of these pairs by their ids: ask first who may read them.
         min_pairs, min_effective
-            What a group needs to decide this gate, as of :meth:`check`.
+            What a group needs to decide this gate, as in :meth:`check`.
         title : str, optional
-            What it is about, such as "search, model 7, week 12": it follows the heading.
+            What the audit is about, such as "search, model 7, week 12"; shown after the heading.
 
         Returns
         -------
@@ -391,14 +391,14 @@ class Audit(Questions):
         Parameters
         ----------
         curve : bool
-            Whether to put in the curve over ε.
+            Whether to include the curve over ε.
         planned : int, optional
-            Decide ``gate`` by :meth:`confidence_sequence`, tightest at so many queries, as
+            Decide ``gate`` by :meth:`confidence_sequence`, tightest at this many queries, as
             :meth:`check` does with ``anytime=True``. The cells stay as they are.
         gate_rule : str, optional
-            The scoring rule that ``gate`` goes by, as of :meth:`check`.
+            The scoring rule that ``gate`` goes by, as in :meth:`check`.
         min_pairs, min_effective
-            What a group needs to decide ``gate``, as of :meth:`check`.
+            What a group needs to decide ``gate``, as in :meth:`check`.
 
         Returns
         -------
@@ -454,14 +454,14 @@ class Audit(Questions):
         Parameters
         ----------
         planned : int, optional
-            Also say how the gate decides by :meth:`confidence_sequence`, tightest at so many
+            Also say how the gate decides by :meth:`confidence_sequence`, tightest at this many
             queries, as :meth:`check` does with ``anytime=True``. The verdicts stay as they are.
         gate_rule : str, optional
-            The scoring rule that this gate goes by, as of :meth:`check`.
+            The scoring rule that this gate goes by, as in :meth:`check`.
         min_pairs, min_effective
-            What a group needs to decide this gate, as of :meth:`check`.
+            What a group needs to decide this gate, as in :meth:`check`.
         title : str, optional
-            What it is about, such as "search, model 7, week 12": it follows the heading.
+            What the audit is about, such as "search, model 7, week 12"; shown after the heading.
 
         Returns
         -------

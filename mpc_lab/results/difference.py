@@ -208,7 +208,7 @@ class Difference:
         Parameters
         ----------
         no_worse_by, level
-            As of :meth:`no_worse`.
+            As in :meth:`no_worse`.
 
         Examples
         --------

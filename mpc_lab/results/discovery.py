@@ -181,12 +181,12 @@ class Discovery:
         left = int(attrs["n_conjunctions"]) - whole - int(attrs["n_same"])
         few = (
             f" {left:,} more could not be compared: fewer than {FEWEST_CLUSTERS} effective "
-            "clusters on a side, or too few pairs shown both ways round."
+            "clusters on a side, or too few pairs shown in both orders."
         )
         were = "was" if whole == 1 else "were"
         lines = [
             f"{plural(whole, 'slice')} of {named} up to depth {attrs['depth']} {were} looked at, "
-            "each beside all other items, at a simultaneous level of "
+            "each compared with all other items, at a simultaneous level of "
             f"{percent(float(attrs['level']))}.{few if left else ''}"
         ]
         if attrs["honest"]:

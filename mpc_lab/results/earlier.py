@@ -65,7 +65,7 @@ class Period:
     value : float
     pairs : int
     hidden : int
-        Queries beyond the rows of the table: where only sums are known, one row stands for all.
+        Queries beyond the rows of the table: where only sums are known, one row is for all.
     naive : float
         Σz² over pairs.
     tables : dict of DataFrame
@@ -376,7 +376,7 @@ class _SumReader:
         found = _sums(self._cells.at(k, group))
         if not found.pairs:
             return None
-        # Squares of clusters that do not recur add up: one row stands for all of a period.
+        # Squares of clusters that do not recur add up: one row is for all of a period.
         columns = {
             "error": found.squares["query"],
             "cr3": found.cr3,

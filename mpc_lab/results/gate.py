@@ -155,9 +155,9 @@ def state(
     ----------
     audit : Audit
     planned : int, optional
-        As of :func:`decide`; for None the text is empty, for then the verdicts say it all.
+        As in :func:`decide`; for None the text is empty, because the verdicts say it all.
     scoring_rule : str, optional
-        As of :func:`decide`.
+        As in :func:`decide`.
     """
     if planned is None and (least is None or least == Least()):
         return ""
@@ -233,12 +233,12 @@ def decide(
         By default those of the audit.
     planned : int, optional
         Decide by the confidence sequence of :meth:`mpc_lab.Audit.confidence_sequence`, tightest
-        at so many queries, so that the gate may be asked again and again as a log grows.
+        at this many queries, so that the gate may be asked again and again as a log grows.
     scoring_rule : str, optional
         By default the one declared before the run, else ``baseline``, or the first rule of an
         audit without it.
     least : Least, optional
-        Groups with less are set aside: listed, and without a say.
+        Groups with less are listed and do not decide.
     """
     options = settings(audit)
     tolerance = own_tolerance(audit, tolerance)

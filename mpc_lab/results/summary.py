@@ -67,7 +67,7 @@ _NOT_ESTIMABLE = {
     "effective clusters below 2": "pairs from fewer than 2 effective queries or items",
     TOO_FEW_CLUSTERS: f"pairs from fewer than {FEWEST_CLUSTERS} effective queries or items",
     TOO_FEW_PRODUCERS: (
-        f"pairs from fewer than {FEWEST_CLUSTERS} effective producers, who say nothing of other "
+        f"pairs from fewer than {FEWEST_CLUSTERS} effective producers, too few to speak for other "
         'producers; for these producers as they are, use cluster="query"'
     ),
     "variance is 0": "all pairs alike, so that there is no variance to measure",
@@ -431,8 +431,8 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
     shown, *ends = (number(value, digits) for value in (worth, low, high))
     by = f", by the pairs of group {quote(group)}" if len(audit.groups) > 1 else ""
     return (
-        f"Being shown above an equal is worth {shown} {outcome_word(options)} "
-        f"here ({ends[0]} to {ends[1]}){by}. Matched pairs carry it; symmetric pairs do not."
+        f"Being shown above an item with the same score changes `{outcome_word(options)}` by "
+        f"{shown} ({ends[0]} to {ends[1]}){by}. Matched pairs include this; symmetric pairs do not."
     )
 
 
@@ -496,7 +496,7 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         kinds = {"query": "queries", "item": "items", "producer": "producers"}
         kind = kinds.get(str(options.get("cluster")), of_owner("queries or items", _owner(options)))
         named = [f"{_where(p, c, parts)} (effective number {c.effective:.3g})" for p, c in few]
-        yield f"Caution: few {kind} carry the finding: {listing(named, 4)}."
+        yield f"Caution: the gap rests on few {kind}: {listing(named, 4)}."
     span = _outcome_span(options)
     wide = [(p, c) for p, c in cells if c.high - c.low > span]
     if wide:
@@ -514,19 +514,19 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
         )
     yield from _short(cells, parts, options)
     if options.get("assumes"):
-        yield f"This pool assumes {options['assumes']}: it was not checked that none occurs twice."
+        yield f"This pool assumes {options['assumes']}: whether one occurs twice was not checked."
     if any(0.0 in (cell.low, cell.high) for _, cell in cells if cell.verdict in DIRECTIONS):
         yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
     if options.get("rules"):
         yield (
-            f"The verdicts are by the rules of {options['rules']}; audit.check() goes by those of "
+            f"The verdicts follow the rules of {options['rules']}; audit.check() follows those of "
             "today."
         )
     if any(part.rule == "calibrated" for part in parts):
         yield "The rule 'calibrated' is fitted to the same outcomes that it is audited with."
     if options.get("dyads_once"):
         said = (
-            "Some lists have so many pairs that they were summed without looking at each: in the "
+            "Some lists have so many pairs that they were summed without visiting each: in the "
             "item variance two items that meet more than once there count as separate pairs."
         )
         yield of_owner(said, _owner(options))
@@ -545,8 +545,8 @@ def _short(
     named = [f"{_where(p, c, parts)} ({c.pairs:,})" for p, c in short]
     yield (
         f"Caution: {threshold.pairs:,} pairs in {threshold.queries:g} effective queries were asked "
-        "for, and scores a tenth of their standard deviation apart, which is as far as this goes, "
-        f"do not have them: {listing(named, 4)}."
+        "for, and even the largest threshold allowed, a tenth of the standard deviation of scores, "
+        f"does not give them: {listing(named, 4)}."
     )
 
 

@@ -39,7 +39,7 @@ _GAPS = ("estimate", "std_error", "ci_low", "ci_high", "n_pairs")
 _DISTINCT = (
     "It assumes that no query is in two periods: save all with ids=True and one key to prove it."
 )
-_NOT_FOLLOWED = "Not followed, for not all periods have"
+_NOT_FOLLOWED = "Not followed, since not all periods have"
 # What the differences of two periods say that is said once for all of them.
 _SAID_ONCE = ("matched by", "no query is in both", "Not compared")
 _CHANGES = ("difference", "std_error", "ci_low", "ci_high", "p_value")
@@ -60,8 +60,8 @@ def trend(audits: Sequence[Audit], labels: Sequence[Any] | None = None) -> Trend
     There all before are the mean of their gaps, weighted by pairs, each period about its own mean;
     with rows the variance is that of the stacked pairs of all periods, queries and items matched,
     and from sums that of distinct queries. Weights are taken as given, and a period in which a
-    group has no variance of its own is left out of its mean. What was assumed, and where a change
-    cannot be told, :meth:`Trend.summary` says.
+    group has no variance of its own is left out of its mean. What was assumed, and for which
+    groups the data cannot tell, is in :meth:`Trend.summary`.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Trend:
         with ``_std_error``, ``_ci_low``, ``_ci_high``, ``_p_value``; ``total_z``, ``evidence``,
         ``alarm`` (from the period on in which it rang) and ``fails`` (the group fails the gate of
         its period, as in :meth:`mpc_lab.Audit.check`: the gap is outside the tolerance, or without
-        a tolerance has a direction). ``total_z`` is NaN where a change cannot be told.
+        a tolerance has a direction). ``total_z`` is NaN where the data cannot tell.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class Trend:
         if self.untold:
             named = listing([quote(group) for group in self.untold])
             said.append(
-                f"In the last period too few pairs or clusters to tell of a change: {named}."
+                f"The last period has too few pairs or clusters to tell of a change: {named}."
             )
         if not self.alarms:
             of_others = " for other groups" if self.untold else ""

@@ -87,8 +87,8 @@ def gap_in_words(estimate: float, size: str, against: str, options: Mapping[str,
     if terms_of(options).contrast == SIGN:
         side = "above" if estimate > 0 else "below"
         return (
-            f"beside {against}, the share of pairs in which {word} is higher is {size} {side} the "
-            "share in which it is lower"
+            f"compared with {against}, the share of pairs in which {word} is higher is {size} "
+            f"{side} the share in which it is lower"
         )
     return f"{word} is {size} {'higher' if estimate > 0 else 'lower'} than for {against}"
 

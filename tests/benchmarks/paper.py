@@ -46,7 +46,7 @@ def run(folder: str | None = None, epsilon: list[float] | None = None) -> mpc.Au
 
 
 def tables(audit: mpc.Audit) -> dict[str, str]:
-    """Return the tables as Markdown, by the name that stands in the page above each."""
+    """Return the tables as Markdown, by the name that is in the page above each."""
     return {
         "documentary": _beside(audit),
         "genres": _genres(audit),

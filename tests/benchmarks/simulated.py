@@ -217,7 +217,7 @@ def _movielens():
 
 
 def movielens_lists(rng, genre, *, side_sd=0.3):
-    """Return lists, scores and genre of MovieLens 1M with outcomes drawn anew; the true gap is 0.
+    """Return lists, scores and genre of MovieLens 1M with outcomes drawn again; the true gap is 0.
 
     The outcome is a shock of the user to movies on either side of the genre, and noise.
     """

@@ -4,7 +4,7 @@
 
 The outcome rises with the score, and that of items of the group is higher by a known gap at every
 score. Matched pairs are pushed down by the rise and mirrored pairs up, both more at a larger ε.
-Prints a Markdown table with Monte-Carlo errors: how often the interval of matched pairs alone lies
+Prints a Markdown table with Monte-Carlo errors: how often the interval of matched pairs alone is
 inside the tolerance, and how often the verdict is ``within tolerance``, for a gap as large as the
 tolerance and for no gap. Exits with 1 if the first is called within above 2.5 % at some threshold.
 """

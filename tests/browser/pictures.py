@@ -47,7 +47,7 @@ def draw_overview(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="only these; all code runs all the same")
+    parser.add_argument("names", nargs="*", help="only these; all code runs anyway")
     names = parser.parse_args().names
     text = GALLERY.read_text("utf-8")
     namespace: dict[str, object] = {"__name__": "gallery"}

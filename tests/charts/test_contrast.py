@@ -94,7 +94,7 @@ def words_of(rules):
 
 
 def resolve(value, known):
-    """Return the colour that a value stands for; empty where it is that of the page around."""
+    """Return the colour that a value means; empty where it is that of the page around."""
     name = re.fullmatch(r"var\((--[\w-]+)(?:, *(.+))?\)", value)
     if name:
         return resolve(known.get(name[1], name[2] or ""), known)

@@ -105,7 +105,7 @@ def test_calibration_by_segment_has_a_panel_each(audit):
     chart = charts.calibration(audit, "1", by_segment=True)
     assert {r["segment"] for r in rows(chart, "segment")} == {"u", "v"}
     assert "Gap by segment: u 0." in subtitle(chart)
-    assert "are about as high as those of others" in title(chart)
+    assert "are not shown to differ from those of others" in title(chart)
 
 
 def test_calibration_by_segment_needs_segments(make_audit):

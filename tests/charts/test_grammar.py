@@ -62,7 +62,7 @@ def test_a_grey_interval_clear_of_0_is_hollow_and_says_why(chart):
     shown = {row["group"]: row for row in rows(made, "hollow")}
     assert (shown["1"]["hollow"], shown["1"]["dot"]) == (0.3, None)
     assert (shown["2"]["hollow"], shown["2"]["dot"]) == (None, 0.3)
-    assert "Hollow mark: the interval leaves out 0" in subtitle(made)
+    assert "Hollow mark: the interval excludes 0" in subtitle(made)
     assert "(bracket)" in subtitle(made)
 
 

@@ -1,4 +1,4 @@
-"""Charts of checks: placebo groups, and charts from numbers that are at hand."""
+"""Charts of checks: placebo groups, and charts from numbers that are there already."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_dots_hold_all_pairs_and_lie_on_their_side(clicks):
 def test_the_chart_says_both_findings_and_marks_them(clicks):
     chart = charts.tie(clicks, "a")
     assert "Group 'a': clicks 0.007 higher over all these pairs" in title(chart)
-    assert "being shown above an equal is worth 0.0" in title(chart)
+    assert "being shown above is worth 0.0" in title(chart)
     assert "Effect of place, half the jump: 0.0" in subtitle(chart)
     assert "Gap at a tie, the middle of the jump: 0.0" in subtitle(chart)
     labels = {row["label"] for row in _all(chart, "label")}

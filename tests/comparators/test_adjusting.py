@@ -122,7 +122,7 @@ def test_a_flag_that_chance_would_raise_gets_no_reason():
     assert one.by_chance == ("calibration_gap",)
     assert one.sentence == (
         "MPC does not flag it, and no measure contradicts it by more than chance for group 'c': "
-        "the calibration gap flags it, as chance does among so many tests."
+        "the calibration gap flags it, as may happen by chance among so many tests."
     )
     sure = explain("c", SILENT, [replace(loud, p_overall=0.01), *quiet[1:]])
     assert not sure.agree

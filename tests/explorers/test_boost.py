@@ -75,14 +75,14 @@ def test_a_move_sends_the_mark_alone(audit):
 
 def test_a_group_is_prepared_once_for_all_its_boosts(audit, monkeypatch):
     explorer = shown(audit, group="1")
-    monkeypatch.setattr(BoostedGroup, "__init__", lambda *_: pytest.fail("prepared anew"))
+    monkeypatch.setattr(BoostedGroup, "__init__", lambda *_: pytest.fail("prepared again"))
     explorer.alpha = 0.03
     assert explorer.error == ""
 
 
 def test_another_threshold_sorts_no_rows_again(audit, monkeypatch):
     explorer = shown(audit, group="1")
-    monkeypatch.setattr("mpc_lab.explorers.boost.Boosts", lambda *_: pytest.fail("sorted anew"))
+    monkeypatch.setattr("mpc_lab.explorers.boost.Boosts", lambda *_: pytest.fail("sorted again"))
     explorer.epsilon = 0.02
     assert explorer.error == ""
     assert explorer.selection.attrs["epsilon"] == 0.02

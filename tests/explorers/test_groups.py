@@ -51,7 +51,7 @@ def test_another_threshold_is_a_parameter_of_the_same_drawing_and_a_look(audit):
     explorer.epsilon = at = float(audit.grid[2])
     assert (chart.spec, chart.data) == before
     assert chart.params["at"] == at
-    assert "This is a look" in explorer.controls["sentence"].text
+    assert "This changes no verdict" in explorer.controls["sentence"].text
     explorer.epsilon = explorer.state.own_epsilon
     assert chart.params["at"] == -1
 

@@ -136,7 +136,7 @@ def test_what_is_selected_is_said_and_a_look_beside_the_headline_too(audit):
     crumbs, _ = explorer.widget.children[4].children
     assert crumbs.text.endswith("(headline)")
     explorer.epsilon = explorer.state.epsilons[0]
-    assert crumbs.text.endswith("a look beside the headline")
+    assert crumbs.text.endswith("not the ε of the verdict")
 
 
 def test_a_click_on_a_tab_shows_it_and_hides_the_other(audit):

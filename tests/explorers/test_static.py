@@ -1,4 +1,4 @@
-"""The static form stands on its own: no script, nothing fetched, every name shown as text."""
+"""The static form needs nothing else: no script, nothing fetched, every name shown as text."""
 
 from __future__ import annotations
 

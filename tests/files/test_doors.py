@@ -26,7 +26,7 @@ SOME = [
 ]
 REFUSED = [name for name, case in CASES.items() if case.said]
 # Clusters get columns that files have been read into, so one case of each type of column and kind
-# of cell stands for all.
+# of cell is enough for all.
 ON_CLUSTERS = (
     "commas",
     "quotes, separators and breaks in a cell",

@@ -39,7 +39,7 @@ def bare_audit():
     """Return an audit in which group 'rare' has no pair."""
     frame = log(["common", "other"])
     frame["group"][0] = "rare"
-    # The rare row stands alone in its query: no pair at any threshold.
+    # The rare row is alone in its query: no pair at any threshold.
     keep = frame["query"] != frame["query"][0]
     keep[0] = True
     kept = {name: values[keep] for name, values in frame.items()}

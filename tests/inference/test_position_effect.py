@@ -168,7 +168,7 @@ def test_an_undervalued_group_that_stands_lower_flips_where_lower_places_help():
 
 
 def test_a_gap_that_no_position_effect_explains_never_flips():
-    # The other item stands below and always has 0: multiplying 0 changes nothing.
+    # The other item is below and always has 0: multiplying 0 changes nothing.
     score = np.tile([1.01, 1.0], 50)
     outcome = np.column_stack([[0, 1] * 25, np.zeros(50)]).ravel()
     ranking = boolean_ranking(score, outcome, np.repeat(np.arange(50), 2), g=[True, False] * 50)

@@ -1,4 +1,4 @@
-"""The pages are built with what is at hand: equations, notebooks as they were run, the schema."""
+"""The pages are built with all they need: equations, notebooks as they were run, the schema."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A page is read from its first block to its last, in one namespace and one folder with sample logs;
 a ``toml`` block becomes its ``audit.toml``. A ``text`` block right after a ``python`` or ``sh``
 block is what that prints. A command with ``--gate`` may give any of the gate's three answers. A
-block that cannot run here stands after a comment ``<!-- only read: why -->``, or is a
+block that cannot run here is after a comment ``<!-- only read: why -->``, or is a
 ``{code-block}``; it must still be valid code.
 """
 
@@ -57,7 +57,7 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a page; directives such as ``{toctree}`` are none.
 
-    A block *follows* the one before it where nothing but blank lines stands between them.
+    A block *follows* the one before it where nothing but blank lines is between them.
     """
     made, end = [], 0
     for found in FENCE.finditer(text):

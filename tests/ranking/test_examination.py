@@ -153,7 +153,7 @@ def test_the_words_say_what_was_divided(tmp_path):
     said = audit.summary()
     assert "divided by the probability that their row is looked at (examined: place^-1.5;" in said
     assert "rows were below 0.05 and raised to it" in said
-    assert "Being shown above an equal" not in said
+    assert "Being shown above an item with the same score" not in said
     assert "examined=mpc.PowerLaw(eta=1.5)" in audit.recipe().call
     audit.save(tmp_path / "a.nc")
     assert "place^-1.5" in mpc.load(tmp_path / "a.nc").summary()

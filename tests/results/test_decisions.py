@@ -150,10 +150,10 @@ NAMED = (" ('1')", " ('2')")
 def test_an_inconclusive_audit_names_the_least_gap_it_could_find(queries):
     audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False)
     least = least_findable(audit)
-    (line,) = [one for one in audit.summary().splitlines() if one.startswith("The least gap")]
+    (line,) = [one for one in audit.summary().splitlines() if one.startswith("The smallest gap")]
     assert f"adjusted as the verdicts are: {float(least.min()):.2g}" in line
     absolute, relative = line.split(", which is ")
-    assert absolute.startswith("The least gap in outcome that these pairs find in 80 % of such")
+    assert absolute.startswith("The smallest gap in outcome that these pairs find in 80 % of such")
     assert absolute.endswith(tuple(f"{float(least.max()):.2g}{end}" for end in ("", *NAMED)))
     spread = audit.ranking.outcome.std()
     assert f"{float(least.max()) / spread:.2g} standard deviations of the outcome." in relative
@@ -163,7 +163,7 @@ def test_a_decided_audit_has_no_next_step():
     audit = mpc.audit(mpc.datasets.synthetic(queries=20_000), progress=False)
     assert (audit.headline.verdict != INCONCLUSIVE).all()
     assert "Next:" not in audit.summary()
-    assert "The least gap" not in audit.summary()
+    assert "The smallest gap" not in audit.summary()
 
 
 NEXT = {

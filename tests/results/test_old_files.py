@@ -130,7 +130,7 @@ def test_the_summary_reads_as_before_but_for_its_rules(old):
         lambda said: f"`{word}` is {said[1]} {sides[said[2]]} than for",
         before,
     )
-    mark = "The verdicts are by the rules of 0.1; audit.check() goes by those of today."
+    mark = "The verdicts follow the rules of 0.1; audit.check() follows those of today."
     assert str(old) == old.summary() == f"{before}\n{mark}"
 
 

@@ -554,7 +554,7 @@ def test_a_log_that_is_walked_has_the_checks_of_sums(tmp_path):
     states = [one.preflight.set_index("check")["state"][sorted(asked)] for one in (held, walked)]
     pd.testing.assert_series_equal(*states)
     assert state_of(walked, "largest query") == "caution"
-    left = [line for line in every_line(walked._checked) if "these checks were not asked" in line]
+    left = [line for line in every_line(walked._checked) if "these checks were not run" in line]
     assert len(left) == 1
     assert all(name in left[0] for name in unknown)
 
@@ -694,7 +694,7 @@ def test_pairs_that_are_never_turned_do_not_get_the_advice_to_log_more():
     audit = mpc.audit(mpc.datasets.clicks(queries=1000, bias=0, lifted=1.0, seed=1), progress=False)
     remedy = audit.preflight.set_index("check").loc["enough pairs", "remedy"]
     assert "the log never shows such pairs the other way round" in audit.summary()
-    assert "audit a log that shows such pairs both ways round" in remedy
+    assert "audit a log that shows such pairs in both orders" in remedy
     assert "Log more queries" not in remedy
 
 

@@ -47,6 +47,7 @@ def test_the_answers_have_the_numbers_of_the_audit(audit, story):
     row = audit.to_frame().set_index("group").loc["1"]
     assert f"p = {row['bracket_p_adjusted']:.4f}" in story.cards[2].answer[0]
     assert f"{row['n_pairs']:,} pairs" in story.cards[2].answer[0]
+    assert story.cards[2].answer[1].startswith(f"A gap of {row['mde_adjusted']:.3f} would be found")
     net = float(audit.partial().data["estimate"].sel(kind="net", group="1"))
     assert f"the gap is {net:.4f}" in story.cards[3].answer[-1]
     assert audit.fair_boost("1").sentence in story.cards[4].answer
@@ -100,7 +101,7 @@ def test_an_audit_without_a_finding_closes_nothing():
     audit = mpc.audit(log, query="q", score="s", outcome="y", group="g", progress=False)
     story = audit.tell("<script>")
     assert [card.mark for card in story.cards[1:]] == ["?", "?", "!", "?"]
-    assert story.cards[1].meaning in ("no finding to hold", "cannot tell")
+    assert story.cards[1].meaning in ("no finding to check", "cannot tell")
     assert story.cards[4].answer == ("There is no finding to close.",)
     shown = story._repr_html_()
     assert "<script>" not in shown

@@ -234,7 +234,7 @@ def cut_chunks(
     keys, unit_keys : sequences of str
         The columns that make a query, and those that make a unit; none: every query is a unit.
     rows_at_once : int
-        A chunk has about so many rows, or one long unit.
+        A chunk has about this many rows, or one long unit.
     """
     both = [*unit_keys, *keys]
     for table in cut_tables(batches, unit_keys or keys, rows_at_once):

@@ -102,8 +102,8 @@ def ladder(context: Context) -> str:
     """Return the standard errors by what is taken as independent."""
     how = (
         "Pairs that share a query or an item are not independent. Each mark is the standard error "
-        "under one assumption; the upright tick is the one used. A wide ladder says that few "
-        "queries or items carry the finding."
+        "under one assumption; the upright tick is the one used. A wide ladder says that the "
+        "gap rests on few queries or items."
     )
     drawn = context.draw("ladder", context.part.rule, context.part.mode)
     pieces = [paragraphs([how], "soft"), drawn]
@@ -129,9 +129,9 @@ def power(context: Context) -> str:
     how = (
         f"The smallest gap that such a log shows with a probability of {percent(_POWER)}, for one "
         "group on its own and adjusted for the number of groups; and the floor below which more "
-        "queries of the same catalogue do not help. A gap below this may be there unseen."
+        "queries of the same catalogue do not help. A smaller gap may exist and not be seen."
     )
-    heads = [Head("Group", True), Head("Gap found"), Head("Smallest findable")]
+    heads = [Head("Group", True), Head("Gap found"), Head("Smallest detectable gap")]
     heads += [Head("Adjusted"), Head("Floor of the catalogue")]
     if effect is not None:
         heads.append(Head(f"Queries needed for a gap of {effect:g}"))
@@ -175,9 +175,10 @@ def _balance(context: Context) -> str:
         f"Placebos: {_PLACEBOS} groups of the same size with members drawn at random"
         f"{_drawn(found)}. At most about {percent(round(1 - level, 4))} of them should be rejected "
         "by the audit's own standard errors; many more would say that its intervals are too "
-        "narrow. They centre on what often and seldom shown items differ by, where the group has "
-        "more of one kind. The p-value is the rank of the group itself among its placebos, in both "
-        "orders together. Few effective items say that the finding is about few items."
+        "narrow. Where the group has more items that are shown often, or more that are shown "
+        "seldom, they centre on what the two kinds differ by, not on 0. The p-value is the rank of "
+        "the group itself among its placebos, in both orders together. Few effective items say "
+        "that the finding is about few items."
     )
     heads = [Head("Group", True), Head("Placebos rejected"), Head("between")]
     heads += [Head("Placebos centre on")]

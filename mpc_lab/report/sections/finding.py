@@ -110,7 +110,7 @@ def _table(context: Context, part: Slice, at_most: int) -> str:
     word = interval_word(part.mode, options)
     heads += [Head(f"{'Adjusted ' if adjusted else ''}{escape(context.level)} {word}")]
     heads += [Head(f"{'Adjusted ' if adjusted else ''}<i>p</i>"), Head("ε"), Head("Pairs")]
-    heads += [Head("Queries"), Head("Effective clusters"), Head("Least gap findable")]
+    heads += [Head("Queries"), Head("Effective clusters"), Head("Smallest detectable gap")]
     cells = context.audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
     least = cells["mde_adjusted"].values.tolist() if "mde_adjusted" in cells else []
     findable = dict(zip(context.audit.groups, least, strict=False))

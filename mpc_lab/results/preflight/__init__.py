@@ -137,7 +137,7 @@ def _not_asked(asked: set[str]) -> Finding:
     """Say which checks an audit without rows leaves open, beside those that were asked."""
     names = [name for name in (*NEED_ROWS.values(), *_HALF_KNOWN) if name not in asked]
     sentence = (
-        f"The rows are not in memory, so these checks were not asked: "
+        f"The rows are not in memory, so these checks were not run: "
         f"{', '.join(names)}; how far the threshold reaches for the scores' spread; "
         "rows left out by group."
     )

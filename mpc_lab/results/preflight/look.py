@@ -28,7 +28,7 @@ ENOUGH, DIRECTION = "enough pairs", "score direction"
 HEAVY_QUERY = 0.2  # of the pairs of a group
 # Of fewer pairs one query or item always has much: the check then says that they are few.
 FEWEST_PAIRS = 30
-# Whole queries of about so many rows are enough for shares and correlations.
+# Whole queries with about this many rows are enough for shares and correlations.
 SAMPLED_ROWS = 50_000
 _GOLDEN, _LOW_BITS = np.uint64(2_654_435_761), np.uint64(2**32 - 1)
 

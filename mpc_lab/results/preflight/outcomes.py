@@ -83,7 +83,7 @@ def _reversed_among_close(look: Look, shown: str) -> Finding | None:
         f"{shown}, but between close items of group {quote(against[0])} and others the outcome "
         f"falls as the score rises.{and_more(len(against) - 1)}"
     )
-    remedy = "Look at how scores that are nearly equal were told apart: a rank or an id may do it."
+    remedy = "See what orders items whose scores are nearly equal: it may be a rank or an id."
     return Finding(DIRECTION, CAUTION, sentence, remedy)
 
 
@@ -306,8 +306,8 @@ def check_young_outcomes(look: Look) -> Finding | None:
     cut = _time_of(ranking, int(order[ends[SLICES - young - 1]]))
     sentence = (
         f"In the last {shown_share(young / SLICES)} of the rows by time {word} is "
-        f"{number(float(sums[-young:].mean()), 3)}, before it was {number(before, 3)}: outcomes "
-        "may still be to come."
+        f"{number(float(sums[-young:].mean()), 3)}; before that it was {number(before, 3)}. Some "
+        "outcomes may not have arrived yet."
     )
     rows = f"frame[frame[{ranking.columns.time!a}] < {cut}]"
     words = f"Audit again the rows whose {ranking.columns.time} is before {cut}."
@@ -327,7 +327,7 @@ CLEAR = 0.01
 
 
 def check_place_effect(look: Look) -> Finding | None:
-    """Say where a higher place raises outcomes and the leading mode carries that along."""
+    """Say where a higher place raises outcomes and the gap of the leading mode includes that."""
     name = "effect of place"
     p_values = [p for p in look.of_cells("place_effect_p_value").values() if math.isfinite(p)]
     if not p_values or look.columns.get("position") is None:
@@ -337,12 +337,13 @@ def check_place_effect(look: Look) -> Finding | None:
     largest = max((v for v in effects.values() if math.isfinite(v)), key=abs, default=0.0)
     word = outcome_word(look.options)
     side = "higher" if largest > 0 else "lower"
-    shown = f"{word} is {number(abs(largest), 3)} {side} for the one of two tied items shown above"
+    shown = f"{word} is {number(abs(largest), 3)} {side} for a tied item shown above the other"
     examined = look.columns.get("examined") is not None
     if clear and look.part.mode != SYMMETRIC.name and not examined:
         sentence = (
-            f"{shown}, and {look.part.mode} pairs carry it. Symmetric pairs do not; nor do others "
-            "with examined=, where it is known how often each place is looked at."
+            f"{shown}, and the gap of {look.part.mode} pairs includes this effect. That of "
+            "symmetric pairs does not; nor does any gap with examined=, where it is known how often "
+            "each place is looked at."
         )
         modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
@@ -423,7 +424,7 @@ def check_complements(look: Look) -> Finding | None:
         if {str(reasons[one]), str(reasons[other])} == {COMPLEMENT}:
             sentence = (
                 f"Group {quote(one)} is everything outside {quote(other)}, and both would get "
-                "the same direction, which cannot be: their thresholds differ."
+                "the same direction, which cannot be true of both: their thresholds differ."
             )
             return Finding(name, CAUTION, sentence, look.again(groups=[one]))
         if one in directions and other in directions:

@@ -31,7 +31,7 @@ from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 # ---- could a gap have been found?
 
-# A gap of so many standard errors is found at the 5 % level in 80 % of logs.
+# A gap of this many standard errors is found at the 5 % level in 80 % of logs.
 _ERRORS_FOUND = 2.8
 FINDABLE = 0.25  # standard deviations of the outcome
 # One interval of the pairs of both sides finds what two intervals find with twice the pairs.
@@ -121,9 +121,9 @@ def _first_interval(look: Look, enough: bool) -> str:
     pairs = look.of_cells("n_pairs")
     if _most_are_never_turned(look):
         return (
-            "More queries like these do not help: audit a log that shows such pairs both ways "
-            "round, as from before a later rule or with near-ties shuffled, or give examined=, "
-            "with which sides go by score."
+            "More queries like these would not help: audit a log that shows such pairs in both "
+            "orders, such as one with near-ties shuffled or from before a later rule moved items, "
+            "or give examined=, with which the sides are those of the score."
         )
     # Of as many pairs as 'largest query' asks for, or it would not be there to take.
     shares = look.of_cells("largest_query_share").items()
@@ -208,7 +208,7 @@ def check_threshold(look: Look) -> Finding | None:
         unit = "of the score's standard deviation" if closeness == "score" else "on its scale"
         sentence = (
             f"Pairs of {len(far):,} {noun(len(far), 'group')} are up to "
-            f"{reach[group] / spread:.2g} {unit} apart ({quote(group)}): not a tie any more."
+            f"{reach[group] / spread:.2g} {unit} apart ({quote(group)}): too far for a tie."
         )
         chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
         if closeness == "score" and (step := _step(look)) > FAR * spread:

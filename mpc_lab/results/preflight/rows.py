@@ -525,7 +525,10 @@ def check_dropped(look: Look) -> Finding | None:
         if abs(inside - outside) > POINTS_APART and p * len(found) < CHANCE
     ]
     if not worst:
-        sentence = f"{ranking.dropped:,} rows with a missing value were left out, alike in groups."
+        sentence = (
+            f"{ranking.dropped:,} rows with a missing value were left out; no group clearly lost a "
+            "larger share than the others."
+        )
         return Finding(name, OK, sentence)
     _, group, inside, outside = max(worst)
     sentence = (
@@ -540,5 +543,5 @@ def _left_out_of_walked(look: Look) -> Finding | None:
     count = int(look.options.get("n_dropped", 0))
     if not count:
         return None
-    sentence = f"{count:,} rows with a missing value were left out; not counted by group."
+    sentence = f"{count:,} rows with a missing value were left out; they were not counted by group."
     return Finding("rows left out", OK, sentence)

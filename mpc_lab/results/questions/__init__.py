@@ -381,18 +381,18 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
 
         They cover the gap at all looks together, over all groups of a scoring rule and pairing
         mode, and need the bounds of the outcome (``bounds=(0, 5)`` of :func:`mpc_lab.audit`;
-        outcomes of 0 and 1 have them by themselves). Of each query (or unit) at most ``pairs_cap``
-        pairs count, the closest ones, and the estimate is the mean over these. Bets are placed on
-        every query in turn that the gap is not θ; the interval holds each θ for which
+        those of outcomes of 0 and 1 are known). Of each query (or unit) at most ``pairs_cap``
+        pairs count, the closest ones, and the estimate is the mean over these. On each query in
+        turn a bet is placed that the gap is not θ; the interval holds each θ for which
 
         .. math:: \tfrac12 \Big(\prod_q (1 + \lambda_q (D_q - \theta c_q))
                   + \prod_q (1 - \lambda_q (D_q - \theta c_q))\Big) < m/a,
 
-        with :math:`c_q` pairs, :math:`D_q` the sum of their differences, and bets λ that know
+        with :math:`c_q` pairs, :math:`D_q` the sum of their differences, and bets λ made from
         earlier queries alone. Queries come in the order of their first rows, or of ``time=``.
         Where rows are not in memory (pools, loaded audits, files and clusters that are walked) the
-        bets are fixed in advance and sums are enough; such intervals are wider, so stay with one
-        way for all looks.
+        bets are fixed in advance and sums are enough; such intervals are wider. Use one
+        method for all looks.
 
         The threshold, ``pairs_cap``, the seed and the groups must have been fixed before the first
         look, and a query must be complete when it is first looked at. Shocks of items are not
@@ -552,7 +552,7 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
             Over ``position`` the gap with its inference, clustered as the audit is, and adjusted by
             Holm over the positions of all groups (``p_adjusted``, ``ci_low_adjusted``,
             ``ci_high_adjusted``, ``ci_cut``); ``weighted_estimate`` and its interval;
-            ``gamma_flip``, the γ in (−1, 4] nearest 0 at which the verdict is another one if the
+            ``gamma_flip``, the γ in (−1, 4] nearest 0 at which the verdict changes if the
             outcome of the lower of two items is multiplied by 1 + γ, to undo what its position
             cost it, in the pairs of all groups (NaN: it never flips).
 

@@ -201,7 +201,7 @@ def describe_held_out(found: FairBoost) -> str:
         gap = f"{start} take the gap from {number(before, 4)} to {number(after, 4)}"
         if np.isfinite([low, high]).all():
             gap += f" ({number(low, 4)} to {number(high, 4)})"
-            gap += ", an interval away from 0" if low > 0 or high < 0 else ""
+            gap += ", an interval that excludes 0" if low > 0 or high < 0 else ""
     name = "ndcg" if np.isfinite(held["ndcg_change"]) else "dcg"
     middle, low, high = (held[f"{name}_change{end}"] for end in ("", "_low", "_high"))
     change = f"{name.upper()} changes by {number(middle, 5)}"

@@ -73,7 +73,7 @@ def driver_names(found: xr.Dataset, *, show_ids: bool) -> list[str]:
         return [f"{by} {k:,} of {found.attrs['n_all']:,}" for k in found["number"].values.tolist()]
     own = found["driver"].values.tolist()
     called = found["label"].values.tolist() if "label" in found else own
-    # Two items with one label are told apart by their ids.
+    # The ids distinguish two items with one label.
     twice = [
         one if called.count(one) == 1 else f"{one} ({k})"
         for one, k in zip(called, own, strict=True)

@@ -204,7 +204,7 @@ def tie(
     epsilon : float, optional
         The largest distance; by default the headline's own threshold.
     bins : int
-        At most so many a side, of about equally many pairs.
+        At most this many a side, of about equally many pairs.
     """
     from mpc_lab.inference.limit import FEWEST_DISTANCES, distinct
     from mpc_lab.inference.sides import intercepts

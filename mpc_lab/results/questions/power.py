@@ -192,7 +192,7 @@ def _least(
         shown = f"{low:.2g}"
     adjusted = ", adjusted as the verdicts are" if name == "mde_adjusted" else ""
     yield (
-        f"The least gap in {outcome_word(options)} that these pairs find in {percent(POWER)} of "
+        f"The smallest gap in {outcome_word(options)} that these pairs find in {percent(POWER)} of "
         f"such logs{adjusted}: {shown}{_of_spread(audit, low, high)}."
     )
 
@@ -291,7 +291,7 @@ def choose_powered(
     lacking : bool array (group,)
         Where none could.
     tried : float64 array (group, candidate, 2)
-        Thresholds, and the least gap that each would find.
+        Thresholds, and the smallest gap that each would find.
     """
     from mpc_lab.pairing.measure import NO_THRESHOLD, Headline, measure, weigh_headline
 
@@ -335,13 +335,13 @@ def _round(pairs: list[list[float]]) -> list[list[float | None]]:
 
 
 def tried(audit: Audit, part: Slice) -> Iterator[str]:
-    """Say which thresholds `Powered` tried, and the least gap that each would find."""
+    """Say which thresholds `Powered` tried, and the smallest gap that each would find."""
     cells = _tried_cells(audit, part.rule)
     known = {group: pairs for group, pairs in cells.items() if pairs}
     if not known:
         return
     start = "Powered tried the 0.1, 0.2, 0.5, 1, 2, 5 and 10 % quantiles of the distances"
-    what = "the least gap that matched pairs find there"
+    what = "the smallest gap that matched pairs find there"
     if len(known) <= _FEW_GROUPS:
         listed = [
             f"{quote(group)} {', '.join(f'{gap:.2g} at {epsilon:.2g}' for epsilon, gap in pairs)}"

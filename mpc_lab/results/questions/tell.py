@@ -13,7 +13,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.html import escape, paragraphs
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.text import minus, number, p_value, quote, with_interval
+from mpc_lab.text import decimals, minus, number, p_value, quote, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, MATCHED, NOT_ESTIMABLE, UNDERVALUED, VERDICTS, WITHIN
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _everywhere(audit: Audit, cell: Cell, part: Slice) -> Card:
         lines.append(f"As ε goes to 0 the gap is {gap}.")
     same, other = (above, below) if cell.estimate > 0 else (below, above)
     if cell.verdict not in DIRECTIONS:
-        mark, meaning = OPEN, "no finding to hold"
+        mark, meaning = OPEN, "no finding to check"
     elif other:
         mark, meaning = CAUTION, "its sign changes with ε"
     elif same:
@@ -248,14 +248,15 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
     cells = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode, group=cell.group)
     least = float(cells[name]) if name in cells else math.nan
     if math.isfinite(least):
-        lines.append(f"A gap of {number(least, 2)} would be found in 80 % of such logs.")
+        shown = number(least, decimals(0, 4 * least))  # two digits
+        lines.append(f"A gap of {shown} would be found in 80 % of such logs.")
     if cell.verdict == WITHIN:
         return Card(question, YES, "the bracket is inside the tolerance", tuple(lines), chart)
     if cell.verdict not in DIRECTIONS:
         return Card(question, OPEN, _CANNOT_TELL, tuple(lines), chart)
     if cell.effective < _FEW_CLUSTERS:
-        lines.append("So few carry the finding that the p-value is rough.")
-        return Card(question, CAUTION, "few carry it", tuple(lines), chart)
+        lines.append("The gap rests on so few that the p-value is rough.")
+        return Card(question, CAUTION, "it rests on few", tuple(lines), chart)
     return Card(question, YES, "rare without a gap", tuple(lines), chart)
 
 
