@@ -347,7 +347,7 @@ def test_groups_that_only_one_audit_has_are_named():
     assert "Not compared, for only one audit has them: 'a' and 'c'." in found.summary()
     later = [audit_of(make_log(8, first=100), groups=["b"]), audits[0]]
     said = mpc.trend(later).summary()
-    assert "Not followed, for not all periods have it: 'a'." in said
+    assert "Not followed, since not all periods have it: 'a'." in said
     assert "Not compared" not in said
 
 

@@ -342,8 +342,8 @@ def check_place_effect(look: Look) -> Finding | None:
     if clear and look.part.mode != SYMMETRIC.name and not examined:
         sentence = (
             f"{shown}, and the gap of {look.part.mode} pairs includes this effect. That of "
-            "symmetric pairs does not; nor does any gap with examined=, where it is known how often "
-            "each place is looked at."
+            "symmetric pairs does not; nor does any gap with examined=, where it is known how "
+            "often each place is looked at."
         )
         modes = Verbatim("['symmetric', 'matched']")
         return Finding(name, CAUTION, sentence, look.again(pairing_modes=modes))
