@@ -156,7 +156,7 @@ def _layers(
     line = own.mark_rule(color=colour, strokeWidth=2.5).encode(
         tooltip=[alt.Tooltip("from:Q", title="gap of the group", format=".3g")]
     )
-    # Into the drawing, where no number of the axis stands.
+    # Into the drawing, where the axis has no number.
     side: Any = "left" if observed <= (min(reach) + max(reach)) / 2 else "right"
     words = own.mark_text(color=colour, dy=-8, align=side, fontWeight="bold").encode(
         y=alt.value(0), text=alt.Text("label:N")

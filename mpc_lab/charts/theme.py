@@ -201,7 +201,7 @@ def _config() -> dict[str, Any]:
             titleFontSize=TYPE,
             titleFontWeight="normal",
             labelLimit=280,
-            # The label of an end stands below its tick as the others do.
+            # The label of an end is below its tick, as others are.
             labelFlush=False,
         ),
         "legend": alt.LegendConfig(

@@ -287,7 +287,7 @@ def check_cut_lists(look: Look) -> Finding:
 
 
 REPEATED_SHARE = 0.02
-BEYOND_ALIKE = 2.0  # times the share of lists that are alike when rows are dealt anew
+BEYOND_ALIKE = 2.0  # times the share of lists that are alike when rows are assigned at random
 
 
 def check_repeated_lists(look: Look) -> Finding:
