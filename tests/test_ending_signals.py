@@ -135,6 +135,7 @@ def test_a_signal_that_is_ignored_stays_so(log, tmp_path):
     assert "interval" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "code", "times"),
     [

@@ -88,6 +88,7 @@ def test_an_error_in_a_job_is_raised_where_no_thread_can_be_started(no_threads):
         kernels.interruptible(kernels.FEW_ROWS, fail, 1)
 
 
+@pytest.mark.long
 def test_a_report_without_a_drawer_has_every_chart_and_says_who_draws_it(no_drawer, tmp_path):
     audit = mpc.audit(mpc.datasets.synthetic(400), threshold=0.05, progress=False)
     text = audit.report(tmp_path / "report.html", progress=False).read_text("utf-8")

@@ -158,6 +158,7 @@ def log_of(ranking, scores=None):
     )
 
 
+@pytest.mark.long
 def test_windows_for_long_lists_give_the_same(monkeypatch):
     ranking = small_ranking(queries=12, size=25)
     options = {"pairing_modes": MODES, "threshold": 0.01, "epsilon": [0.0, 0.004, 0.01, 0.03]}

@@ -278,6 +278,7 @@ def with_a_long_list(rows=6500):
     return short, long, {**roles_of(placed()), "group": groups}
 
 
+@pytest.mark.long
 def test_a_query_with_too_many_pairs_is_left_out_counted_and_named(tmp_path, no_charts):
     short, long, roles = with_a_long_list()
     how = {"threshold": 0.01, "epsilon": [0.004, 0.01], "cluster": "query", "progress": False}

@@ -71,6 +71,7 @@ def test_a_flag_of_a_two_sided_test_is_an_adjusted_interval_without_the_null(fou
     assert part.flagged.any()
 
 
+@pytest.mark.long
 def test_pairwise_accuracy_is_tested_by_the_spread_where_both_sides_are_alike():
     ranking = null_log(np.random.default_rng(2), informative=True)
     one = compare(Case(ranking, "g0"))[3]

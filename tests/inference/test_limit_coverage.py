@@ -1,6 +1,7 @@
 """Do intervals of the limit hold the truth? A small seeded simulation; a benchmark has the rest."""
 
 import numpy as np
+import pytest
 
 from helpers.near_pairs import near_pairs
 from mpc_lab.inference.bandwidth import choose_bandwidth
@@ -10,6 +11,7 @@ TRUTH = 0.4
 REPETITIONS = 150
 
 
+@pytest.mark.long
 def test_the_limit_covers_where_a_plain_mean_does_not():
     covered, plain_error = [], []
     for seed in range(REPETITIONS):

@@ -34,6 +34,7 @@ def as_log(week, query, i, j, d):
     return pd.concat([one.assign(**same) for one in (of_group, other)], ignore_index=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("correction", "close"), [("plain", 0.03), ("cr3", 0.1)])
 def test_the_simulated_changes_are_those_of_audits(correction, close):
     columns = {name: name for name in ("query", "unit", "item", "score", "outcome", "group")}

@@ -184,6 +184,7 @@ def test_ndcg_over_judgements_is_that_of_trec_eval(k, ties):
         assert found[query] == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.long
 def test_ndcg_over_judgements_is_that_of_ranx_without_ties():
     ranx = pytest.importorskip("ranx")
     run, qrels = judged_run(3, ties=False)

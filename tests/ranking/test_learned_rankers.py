@@ -26,6 +26,7 @@ def run_page(package):
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 def test_the_finding_of_the_page_survives_every_definition_of_close(package, capsys):
     pytest.importorskip(package)

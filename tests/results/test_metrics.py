@@ -40,6 +40,7 @@ def test_keys_are_safe_and_distinct_whatever_groups_are_called():
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+@pytest.mark.long
 def test_mlflow_takes_what_the_page_logs(audit, tmp_path, monkeypatch):
     """Run the block of the how-to page, with a folder for a server."""
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow-skinny, of the extra 'dev'")

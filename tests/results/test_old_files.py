@@ -45,7 +45,9 @@ def test_the_plain_correction_and_one_item_a_producer_give_the_numbers_of_0_1(ol
     assert {"estimate", "std_error", "ci_low", "p_value", "dof", "n_pairs"} <= names
     for name in sorted(names):
         if then[name].dtype.kind == "f":
-            np.testing.assert_allclose(now[name], then[name], rtol=1e-12, err_msg=name)
+            # Quantiles and tails of t differ a little from one version of scipy to another.
+            rtol = 1e-10 if name.startswith(("ci_", "band_", "p_")) else 1e-12
+            np.testing.assert_allclose(now[name], then[name], rtol=rtol, err_msg=name)
         elif producer is None or name != "variance_from":
             np.testing.assert_array_equal(now[name], then[name], err_msg=name)
     if part == "headline":
