@@ -155,6 +155,7 @@ def test_a_fault_of_our_own_shows_its_traceback(monkeypatch, capsys):
         (["dmeo"], "invalid choice: 'dmeo'"),
         (["demo", "--queries", "many"], "invalid int value: 'many'"),
         (["demo", "--fast"], "unrecognized arguments: --fast"),
+        (["audit", "a.csv", "--tolerence", "3"], "--tolerence 3; see mpc-lab audit --help."),
     ],
 )
 def test_a_bad_word_is_one_line_and_code_3(capsys, arguments, message):

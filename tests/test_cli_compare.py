@@ -95,6 +95,7 @@ def test_a_saved_audit_against_itself_passes(tmp_path, capsys):
         (["a.nc", "b.nc", "--score", "s"], "must go with a log"),
         (["a.nc", "b.nc", "--against", "s"], "--against must go with a log"),
         (["a.csv", "b.csv"], "one log, or two saved audits"),
+        (["a.csv", "b.nc"], "or two files of --save"),
         (["a.csv", "--score", "s"], "--score NEW and --against OLD"),
     ],
 )

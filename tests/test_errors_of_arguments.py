@@ -148,3 +148,8 @@ def test_whole_numbers_and_truth_values_are_distinguished():
     assert check_flag("curve", np.True_) is True
     with pytest.raises(mpc.MpcError, match="curve must be True or False; got 1"):
         check_flag("curve", 1)
+
+
+def test_an_audit_of_no_groups_says_how_to_have_all():
+    with pytest.raises(mpc.MpcError, match=r"got none\. Leave groups out for all of them"):
+        mpc.audit(mpc.datasets.synthetic(queries=30), groups=[], progress=False)

@@ -14,7 +14,6 @@ import xarray as xr
 import mpc_lab as mpc
 from helpers.pairing_logs import small_ranking
 from mpc_lab import html
-from mpc_lab.engines import running
 from mpc_lab.explorers import explorer, live_chart
 from mpc_lab.pairing import kernels
 
@@ -63,7 +62,7 @@ def test_where_no_thread_can_be_started_the_numbers_are_the_same(request, monkey
     monkeypatch.setenv("MPC_LAB_THREADS", "2")
     threaded = everything(ranking)
     request.getfixturevalue("no_threads")
-    assert running.n_threads() == 1
+    assert kernels.n_threads() == 1
     for name, found in everything(ranking).items():
         xr.testing.assert_identical(found, threaded[name])
 

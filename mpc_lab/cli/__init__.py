@@ -89,7 +89,9 @@ def _run(
 
 def _answer(arguments: Sequence[str] | None, signals: EndingSignals) -> tuple[int, str]:
     try:
-        options = make_parser().parse_args(arguments)
+        options, unknown = make_parser().parse_known_args(arguments)
+        if unknown:  # the command's own help lists its options, that of mpc-lab does not
+            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         options.signals = signals
         run: Callable[[argparse.Namespace], int] = options.do
         return run(options), ""
@@ -121,7 +123,7 @@ def make_parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         own = commands.add_parser(command.name, help=command.help, **command.layout)
         command.add_arguments(own)
-        own.set_defaults(do=command.run)
+        own.set_defaults(do=command.run, parser=own)
     shtab.add_argument_to(parser, "--print-completion", help="print a completion script and stop")
     return parser
 

@@ -104,7 +104,10 @@ def _difference(options: argparse.Namespace) -> Difference:
         check_outputs(_outputs(options), options.files)
         return difference(load(paths[0]), load(paths[1]))
     if len(paths) != 1:
-        raise MpcError(f"compare must have one log, or two saved audits; got {len(paths)} files.")
+        raise MpcError(
+            f"compare must have one log, or two saved audits; got {len(paths)} files. Name the "
+            'files of one log by a pattern in quotes, such as "logs/*.csv", or two files of --save.'
+        )
     return _of_columns(options, given)
 
 

@@ -30,7 +30,13 @@ def _run(options: argparse.Namespace) -> int:
     from mpc_lab.text import entry, plain
 
     folder: Path = options.folder
-    paths = sorted(folder.glob("*.nc"), key=_in_time) if folder.is_dir() else []
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "nothing there"
+        raise MpcError(
+            f"FOLDER must be a folder of saved audits (*.nc); got {str(folder)!r}, which is "
+            f"{what}. Name the folder."
+        )
+    paths = sorted(folder.glob("*.nc"), key=_in_time)
     if len(paths) < 2:
         raise MpcError(
             f"FOLDER must hold at least two audits (*.nc); got {len(paths)} in {str(folder)!r}. "

@@ -15,13 +15,13 @@ import numpy as np
 
 from mpc_lab.engines import OpenLog
 from mpc_lab.engines.parts import find_members
-from mpc_lab.engines.running import Progress, as_limits, n_threads
+from mpc_lab.engines.running import Progress, as_limits
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.item_sweep import can_sweep_items, sweep_items
 from mpc_lab.pairing.items import sum_items
-from mpc_lab.pairing.kernels import FEW_ROWS, start_pool, stop_flag, stopped_by, wait_for
+from mpc_lab.pairing.kernels import FEW_ROWS, n_threads, start_pool, stop_flag, stopped_by, wait_for
 from mpc_lab.pairing.log import (
     Log,
     Task,

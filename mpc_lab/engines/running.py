@@ -45,6 +45,8 @@ class Limits:
 
     def rows_at_once(self, bytes_in_a_row: int) -> int:
         """Rows of a chunk, of which every thread holds one or two with their copies."""
+        from mpc_lab.pairing.kernels import n_threads
+
         rows = (self.memory - _LIBRARIES) // (8 * n_threads() * bytes_in_a_row)
         return int(min(max(rows, _FEWEST_ROWS), _MOST_ROWS))
 
@@ -98,25 +100,6 @@ def need_extra(extra: str, purpose: str) -> None:
             f"{' and '.join(absent)} must be installed to audit {purpose}. Run "
             f'pip install "mpc-lab[{extra}]".'
         )
-
-
-def n_threads() -> int:
-    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are.
-
-    One where no thread can be started, whatever is asked for.
-    """
-    from mpc_lab.pairing.kernels import can_start_threads
-
-    if not can_start_threads():
-        return 1
-    wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
-    if not wanted:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    if not wanted.isdigit() or int(wanted) < 1:
-        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1; got {wanted!r}.")
-    return int(wanted)
 
 
 # ---- how far it is: a bar that shows only when the work turns out to be long

@@ -6,6 +6,7 @@ takes seconds and happens once on a machine, so a person who waits reads why.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import numba
 import numpy as np
 from numba.core import event
 
+from mpc_lab.errors import MpcError
 from mpc_lab.vocabulary import Bins, Bytes, Floats, Ints, Masks
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -242,6 +244,23 @@ def can_start_threads() -> bool:
         return False
     thread.join()
     return True
+
+
+def n_threads() -> int:
+    """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are.
+
+    One where no thread can be started, whatever is asked for.
+    """
+    if not can_start_threads():
+        return 1
+    wanted = os.environ.get("MPC_LAB_THREADS", "").strip()
+    if not wanted:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not wanted.isdigit() or int(wanted) < 1:
+        raise MpcError(f"MPC_LAB_THREADS must be a whole number of at least 1; got {wanted!r}.")
+    return int(wanted)
 
 
 class _Here(Executor):

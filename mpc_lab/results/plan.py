@@ -272,6 +272,10 @@ def _groups(
                 f"groups must not name {against!r}, which the others are compared with "
                 "(against=); got it in both. Leave it out of one of them."
             )
+    if not chosen and groups is not None:
+        raise MpcError(
+            "groups must name at least one group; got none. Leave groups out for all of them."
+        )
     if not chosen:
         raise MpcError(
             "An audit must have at least one group; got none. Name the column of groups."

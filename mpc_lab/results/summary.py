@@ -59,7 +59,9 @@ _OTHERS_AT_MOST = 12
 _FEW_GROUPS = 3
 _COARSE = 1.25
 _FEW_CLUSTERS = 20
+_LAST_BITS = 1e-12
 
+CUT_AT_0 = "An interval that ends at exactly 0 was cut there by the test that excludes 0."
 _COVERS = "covers 0: no evidence of a gap, which is not evidence that there is none"
 _NOT_ESTIMABLE = {
     "no pairs": "no pairs within the threshold",
@@ -182,6 +184,11 @@ def family_size(part: Slice) -> int:
     return sum(math.isfinite(cell.std_error) for cell in part.cells)
 
 
+def is_cut(cell: Cell) -> bool:
+    """Return whether a finding has an interval that ends at 0, and so seems to hold it."""
+    return cell.verdict in DIRECTIONS and 0.0 in (cell.low, cell.high)
+
+
 def interval_word(mode: str, options: dict[str, Any]) -> str:
     """Return what the interval is called that a verdict rests on."""
     # Verdicts of 0.1 rested on the mode's own interval.
@@ -298,14 +305,17 @@ def _nothing_found(part: Slice) -> str:
 def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     """Return the finding of one cell with its numbers."""
     places = decimals(cell.low, cell.high)
-    size = number(abs(cell.estimate), places)
+    # Of weights such as 0.1 and 0.2 a sum that is 0 need not be 0 to the last bit.
+    is_0 = abs(cell.estimate) <= _LAST_BITS * max(abs(cell.low), abs(cell.high))
+    estimate = 0.0 if is_0 else cell.estimate
+    size = number(abs(estimate), places)
     low, high = number(cell.low, places), number(cell.high, places)
     word = interval_word(mode, options)
     interval = f"{percent(options.get('level', 0.95))} {word} {low} to {high}"
-    gap = f"gap -{size}, " if cell.estimate < 0 else ""
+    gap = f"gap -{size}, " if estimate < 0 else ""
     start = f"Group {quote(cell.group)} is {cell.verdict}"
     against = MODES[mode].compared_with(cell.epsilon, cell.tied)
-    said = gap_in_words(cell.estimate, size, against, options)
+    said = gap_in_words(estimate, size, against, options)
     return f"{start}: {said} ({gap}{interval}){_tail(cell, mode, options)}."
 
 
@@ -515,8 +525,8 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     yield from _short(cells, parts, options)
     if options.get("assumes"):
         yield f"This pool assumes {options['assumes']}: whether one occurs twice was not checked."
-    if any(0.0 in (cell.low, cell.high) for _, cell in cells if cell.verdict in DIRECTIONS):
-        yield "An interval that ends at exactly 0 was cut there by the test that excludes 0."
+    if any(is_cut(cell) for _, cell in cells):
+        yield CUT_AT_0
     if options.get("rules"):
         yield (
             f"The verdicts follow the rules of {options['rules']}; audit.check() follows those of "

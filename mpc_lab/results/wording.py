@@ -116,8 +116,19 @@ def left_out_in_words(options: Mapping[str, Any]) -> str:
         lines.append(f"{unjudged:,} of {of:,} ranked documents have no judgement: {fate}.")
     missing = int(options.get("n_dropped", 0)) - (unjudged if dropped else 0)
     if missing > 0:
-        lines.append(f"{missing:,} rows with a missing value were left out.")
+        lines.append(f"{missing_rows(missing)} left out.")
     return " ".join(lines)
+
+
+def missing_rows(count: int) -> str:
+    """Return how many rows lack a value, with the verb of what was done to them.
+
+    Examples
+    --------
+    >>> missing_rows(1), missing_rows(1200)
+    ('1 row with a missing value was', '1,200 rows with a missing value were')
+    """
+    return f"{plural(count, 'row')} with a missing value {'was' if count == 1 else 'were'}"
 
 
 def log_in_words(options: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 import mpc_lab as mpc
 from logs import overlapping_groups
-from mpc_lab.engines.running import n_threads
+from mpc_lab.pairing.kernels import n_threads
 from timing import report
 
 FOUR = ["baseline", "boosted", "demoted", "calibrated"]

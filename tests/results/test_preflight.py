@@ -176,6 +176,10 @@ def finely_rounded(digits):
     return rounded(digits)[0], {"threshold": 0.01}
 
 
+def in_hundredths(epsilon):
+    return rounded(100)[0], {"threshold": epsilon}
+
+
 def places(moved):
     """Lists in the order of their scores, of which a share of neighbours is flipped."""
     frame = log(queries=1000).sort_values(["q", "s"], ascending=[True, False], ignore_index=True)
@@ -248,6 +252,13 @@ def heavy_query(share):
     return pd.concat([frame, long.assign(q=999, i=long["i"] + 10_000)], ignore_index=True), {}
 
 
+def heavy_unit(queries):
+    """One user with so many of 300 queries, each like those of the others."""
+    frame = log(queries=300)
+    frame["user"] = np.where(frame["q"] < queries, 0, frame["q"])
+    return frame, {"unit": "user", "threshold": 0.05}
+
+
 def heavy_item(share):
     """One item of the group a list; in a share of the lists it is the same one."""
     frame = log(queries=600, rows=6)
@@ -310,12 +321,14 @@ CASES = [
     ("score scale", two_scales, 0.2, 0.8, True),
     ("score steps", rounded, 15, 25, False),
     ("score steps", finely_rounded, 40, 60, False),
+    ("score steps", in_hundredths, 0.03, 0.035, True),
     ("places", places, 0.14, 0.06, True),
     ("places", unrelated, 0.95, 0.7, False),
     ("rows left out", lost, 0.035, 0.012, False),
     ("score direction", upside_down, -0.1, -0.06, True),
     ("young outcomes", young, 0.6, 0.88, True),
     ("largest query", heavy_query, 0.3, 0.12, True),
+    ("largest query", heavy_unit, 200, 20, True),
     ("largest item", heavy_item, 0.4, 0.2, True),
     ("largest producer", heavy_seller, 0.4, 0.2, True),
     ("enough pairs", too_few, 1500, 3000, True),

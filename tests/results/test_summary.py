@@ -295,12 +295,22 @@ def test_a_caution_names_the_rule_it_is_about(make_audit):
     assert "'calibrated' is fitted to the same outcomes" in text
 
 
+def test_a_sum_that_is_0_but_for_its_last_bits_is_no_gap(make_audit):
+    cell = {**UNDER, "verdict": "inconclusive", "estimate": 5e-18}
+    cell |= {"bracket_low": -0.3, "bracket_high": 0.3}
+    text = make_audit(cells={"1": cell}).summary()
+    assert "is the same as for" in text
+    assert "e-18" not in text
+
+
 def test_cut_intervals_and_dropped_rows_are_mentioned(make_audit):
     cut = {**UNDER, "bracket_low": 0.0}
     text = make_audit(cells={"1": cut}, attrs={"n_dropped": 1200}).summary()
     assert "(95 % bracket 0 to 0.089)" in text
     assert "ends at exactly 0 was cut there by the test" in text
     assert "1,200 rows with a missing value were left out." in text
+    one = make_audit(cells={"1": cut}, attrs={"n_dropped": 1}).summary()
+    assert "1 row with a missing value was left out." in one
 
 
 def test_a_name_cannot_break_a_line_or_flood_it(make_audit):

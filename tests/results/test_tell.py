@@ -126,3 +126,11 @@ def test_a_group_within_tolerance_needs_no_explanation(audit):
     wide = mpc.audit(audit.ranking, tolerance=0.5, progress=False)
     card = wide.tell("1").cards[2]
     assert (card.mark, card.meaning) == ("✓", "the bracket is inside the tolerance")
+
+
+def test_an_interval_cut_at_0_is_explained(audit):
+    headline = audit.headline.copy(deep=True)
+    headline["bracket_low"].loc[{"group": "1"}] = 0.0
+    cut = mpc.Audit(headline, audit.curve, audit.moments, audit.attrs)
+    assert "was cut there by the test" in cut.tell("1").cards[0].answer[1]
+    assert not any("was cut there" in line for line in audit.tell("1").cards[0].answer)

@@ -134,6 +134,13 @@ def test_the_command_reads_a_folder_in_the_order_of_its_names(weeks, tmp_path, c
     assert main(["trend", str(tmp_path / "none")]) == 3
 
 
+@pytest.mark.parametrize(("name", "what"), [("absent", "nothing there"), ("log.csv", "a file")])
+def test_the_command_says_what_is_not_a_folder(tmp_path, capsys, name, what):
+    (tmp_path / "log.csv").write_text("q,s")
+    assert main(["trend", str(tmp_path / name)]) == 3
+    assert f"which is {what}. Name the folder." in capsys.readouterr().err
+
+
 def test_the_chart_says_whether_an_alarm_rang(weeks, tmp_path):
     found = mpc.trend(weeks)
     drawn = mpc.charts.trend(found)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from mpc_lab.engines.memory import in_order
 from mpc_lab.engines.parts import Part, cut_tables, find_starts
-from mpc_lab.engines.running import n_threads
 from mpc_lab.errors import MpcError
-from mpc_lab.pairing.kernels import finish, kernel
+from mpc_lab.pairing.kernels import finish, kernel, n_threads
 from mpc_lab.pairing.log import Log, add_up, below_by_position, below_by_score
 from mpc_lab.ranking.checks import (
     LARGEST,

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from mpc_lab.engines.duckdb.chunks import explain_no_room
 from mpc_lab.engines.partitions import Spec, count_words, find_groups, join_groups, order_masks
-from mpc_lab.engines.running import Limits, n_threads
+from mpc_lab.engines.running import Limits
 from mpc_lab.errors import MpcError
 from mpc_lab.files import Files, Roles
-from mpc_lab.pairing.kernels import finish, start_pool, wait_for, wait_out
+from mpc_lab.pairing.kernels import finish, n_threads, start_pool, wait_for, wait_out
 from mpc_lab.ranking import checks
 from mpc_lab.ranking.columns import encode, get_column, numbers, open_table, read_groups
 from mpc_lab.ranking.names import OF_ITEMS

@@ -119,6 +119,7 @@ def check_largest_query(look: Look) -> Finding | None:
     if look.n_queries == 1:
         return Finding(name, STOP, *_only_query(look))
     pairs, queries = look.of_cells("n_pairs"), look.of_cells("n_queries")
+    word = _word_of_clusters(look)
     shares = {
         group: share
         for group, share in look.of_cells("largest_query_share").items()
@@ -128,7 +129,7 @@ def check_largest_query(look: Look) -> Finding | None:
         return None
     group, share = max(shares.items(), key=lambda entry: entry[1])
     if share < HEAVY_QUERY:
-        sentence = f"The largest query has {shown_share(share)} of the pairs of {quote(group)}."
+        sentence = f"The largest {word} has {shown_share(share)} of the pairs of {quote(group)}."
         return Finding(name, OK, sentence)
     heavy = [one for one, value in shares.items() if value >= HEAVY_QUERY]
     group = max(heavy, key=pairs.__getitem__)  # a rare group with one query is not the news
@@ -137,13 +138,15 @@ def check_largest_query(look: Look) -> Finding | None:
     more = ""
     if len(heavy) > 1:
         others = plural(len(heavy) - 1, "other group")
-        more = f" One query has {shown_share(HEAVY_QUERY)} or more in {others} too."
+        more = f" One {word} has {shown_share(HEAVY_QUERY)} or more in {others} too."
     said = f"has {shown_share(share)} {counted} of group {quote(group)}.{more}"
     who = _largest_query(look, group)
+    if (remedy := _share_units(look)) is not None:
+        return Finding(name, CAUTION, f"{who.named} {said}", remedy, f"{who.numbered} {said}")
     if look.options.get("estimand", "pairs") == "pairs" and queries[group] * HEAVY_QUERY > 1:
         remedy = look.again(estimand="queries")
         return Finding(name, CAUTION, f"{who.named} {said}", remedy, f"{who.numbered} {said}")
-    remedy = "Look at the rows of that query; then decide whether they belong in the log"
+    remedy = f"Look at the rows of that {word}; then decide whether they belong in the log"
     return Finding(
         name,
         CAUTION,
@@ -152,6 +155,29 @@ def check_largest_query(look: Look) -> Finding | None:
         f"{who.numbered} {said}",
         f"{remedy}.",
     )
+
+
+def _word_of_clusters(look: Look) -> str:
+    return "query" if look.columns.get("unit") is None else "unit"
+
+
+def _share_units(look: Look) -> str | None:
+    """Return how units with many queries come to count like others; None where that is no help.
+
+    The estimand of queries does not: a unit then counts as many times as it has queries.
+    """
+    query, unit, weight = (look.columns.get(name) for name in ("query", "unit", "weight"))
+    few = look.ranking is not None and look.ranking.n_units * HEAVY_QUERY <= 1
+    if unit is None or weight is not None or few:
+        return None
+    words = (
+        "Give weight=, for each query 1 over the number of queries of its unit, so that every "
+        "unit counts alike."
+    )
+    if not (isinstance(query, str) and isinstance(unit, str)):
+        return words
+    share = f"1 / frame.groupby({unit!a})[{query!a}].transform('nunique')"
+    return look.again_of(f"frame.assign(unit_share={share})", words, weight="unit_share")
 
 
 def _only_query(look: Look) -> tuple[str, str]:
@@ -185,7 +211,8 @@ def _largest_query(look: Look, group: str) -> _Heavy:
     """Find the query, or unit, with most pairs of a group."""
     codes = _list(look, group)
     if codes is None or look.ranking is None:
-        return _Heavy()
+        one = f"One {_word_of_clusters(look)}"
+        return _Heavy(one, one)
     ranking = look.ranking
     unit = ranking.unit_code
     of_row = ranking.query_code if unit is None else unit

@@ -28,7 +28,9 @@ from mpc_lab.results.preflight.look import (
     line_up,
     shown_share,
 )
+from mpc_lab.results.questions.power import threshold_of
 from mpc_lab.results.recipe import Verbatim
+from mpc_lab.results.wording import missing_rows
 from mpc_lab.text import between, listing, plural, quote
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
@@ -350,7 +352,47 @@ def check_coarse_scores(look: Look) -> Finding | None:
             "are exact ties: a smaller threshold cannot bring pairs closer together."
         )
         return Finding(name, CAUTION, sentence, "Log the score before it is rounded.")
-    return Finding(name, OK, f"{shown_share(share)} of the close pairs are exact ties.")
+    return _split_step(look) or Finding(
+        name, OK, f"{shown_share(share)} of the close pairs are exact ties."
+    )
+
+
+SPLIT_SHARE = 0.03
+_LAST_BITS = 1e-9  # of a distance: more than subtraction of float64 is off, less than a step
+
+
+def _split_step(look: Look) -> Finding | None:
+    """Say where scores that are epsilon apart as written are more than that as float64.
+
+    0.53 - 0.5 is a little more than 0.03, and 0.33 - 0.3 too: of scores in hundredths, some of
+    those that are as far apart as the threshold are left out, by their last bits.
+    """
+    options = look.options
+    if options.get("closeness", "score") != "score" or look.audit is None:
+        return None
+    epsilon = threshold_of(options)
+    if not isinstance(epsilon, float) or epsilon <= 0 or look.part.rule != "baseline":
+        return None
+    values, count = np.unique(look.need_rows().score[look.sample.rows], return_counts=True)
+    first = np.searchsorted(values, values + epsilon * (1 - _LAST_BITS))
+    at = np.flatnonzero(first < len(values))
+    far = values[first[at]] - values[at]
+    over = at[(far > epsilon) & (far <= epsilon * (1 + _LAST_BITS))]
+    below = np.concatenate([[0], np.cumsum(count)])
+    close = count * (below[first] - below[np.arange(len(values))])
+    lost = float((count[over] * count[first[over]]).sum())
+    if not lost or lost < SPLIT_SHARE * (lost + float(close.sum())):
+        return None
+    low = over[np.argmax(count[over] * count[first[over]])]
+    steps = np.diff(values)
+    step = float(steps[steps > epsilon * _LAST_BITS].min())
+    sentence = (
+        f"Scores {epsilon:g} apart are at the threshold, and some count as further apart, for "
+        f"the last bits of their difference: {values[first[low]]:g} less {values[low]:g} is "
+        f"{values[first[low]] - values[low]:.17g}."
+    )
+    beyond = float(f"{epsilon + step / 2:.6g}")
+    return Finding("score steps", CAUTION, sentence, look.again(threshold=beyond))
 
 
 def _steps_of_walked(look: Look) -> Finding | None:
@@ -526,8 +568,8 @@ def check_dropped(look: Look) -> Finding | None:
     ]
     if not worst:
         sentence = (
-            f"{ranking.dropped:,} rows with a missing value were left out; no group clearly lost a "
-            "larger share than the others."
+            f"{missing_rows(ranking.dropped)} left out; no group clearly lost a larger share than "
+            "the others."
         )
         return Finding(name, OK, sentence)
     _, group, inside, outside = max(worst)
@@ -543,5 +585,5 @@ def _left_out_of_walked(look: Look) -> Finding | None:
     count = int(look.options.get("n_dropped", 0))
     if not count:
         return None
-    sentence = f"{count:,} rows with a missing value were left out; they were not counted by group."
+    sentence = f"{missing_rows(count)} left out, not counted by group."
     return Finding("rows left out", OK, sentence)

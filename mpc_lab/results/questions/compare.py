@@ -76,6 +76,7 @@ def _of_every_group(
 ) -> dict[str, list[Comparison]]:
     from mpc_lab.comparators.base import Case
     from mpc_lab.comparators.registry import adjust
+    from mpc_lab.pairing.kernels import n_threads, start_pool
 
     ranking = need_rows(audit, "compare")
     key = (id(ranking), *name)
@@ -83,11 +84,14 @@ def _of_every_group(
     if known is not None:
         return known
     _, level, seed = inference_options(audit)
-    first = Case(ranking, audit.groups[0], k=k, level=level, seed=seed)
-    found = [
-        measure(Case(ranking, group, k=k, level=level, seed=seed, like=first))
-        for group in audit.groups
-    ]
+    how: dict[str, Any] = {"k": k, "level": level, "seed": seed}
+    first = Case(ranking, audit.groups[0], **how)
+    # What all groups share is made with the first, before threads could make it twice.
+    found = [measure(first)]
+    with start_pool(n_threads()) as pool:
+        found += pool.map(
+            lambda group: measure(Case(ranking, group, **how, like=first)), audit.groups[1:]
+        )
     made = dict(zip(audit.groups, adjust(found, level), strict=True))
     audit._rivals[key] = made
     return made

@@ -169,7 +169,7 @@ def tell(
 
 
 def _found(cell: Cell, part: Slice, options: dict[str, Any]) -> Card:
-    from mpc_lab.results.summary import sentence, why_not
+    from mpc_lab.results.summary import CUT_AT_0, is_cut, sentence, why_not
 
     if math.isfinite(cell.low):
         said = sentence(cell, part.mode, options)
@@ -177,7 +177,7 @@ def _found(cell: Cell, part: Slice, options: dict[str, Any]) -> Card:
         said = f"Group {quote(cell.group)} is not estimable: {why_not(cell)}."
     counts = {name: len(part.having(name)) for name in VERDICTS}
     others = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    lines = [said]
+    lines = [said, *([CUT_AT_0] if is_cut(cell) else [])]
     if len(part.cells) > 1:
         lines.append(f"Of {len(part.cells):,} groups: {others}.")
     mark, chart = VERDICTS[cell.verdict].mark, "mpc.charts.overview(audit)"
