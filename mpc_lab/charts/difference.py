@@ -40,8 +40,13 @@ _BETWEEN = 30  # two labels of ticks fit there, half of each
 
 @chart
 def difference(
-    found: Difference, pairing_mode: str | None = None, limit: int = 60, *, live: bool = False
-) -> alt.HConcatChart:
+    found: Difference,
+    pairing_mode: str | None = None,
+    limit: int = 60,
+    *,
+    narrow: bool = False,
+    live: bool = False,
+) -> alt.HConcatChart | alt.VConcatChart:
     """Draw both gaps of each group, joined, and beside them their difference with its interval.
 
     Groups whose difference is found come first, then the largest differences. An interval that
@@ -55,36 +60,41 @@ def difference(
         By default the first.
     limit : int
         At most this many groups.
+    narrow : bool
+        The differences below the gaps, for a page of 700 pixels or less.
     live : bool
         With the parameters of a chart on a page: a click on a row selects its ``place`` as
         ``pick``, and the row whose place is ``chosen`` is shaded.
 
     Returns
     -------
-    altair.HConcatChart
+    altair.HConcatChart or altair.VConcatChart
     """
     if not isinstance(found, Difference):
         raise MpcError(
             f"found must be what audit.difference() returned; got {type(found).__name__}. Call "
             'mpc.charts.difference(audit.difference("new", "baseline")).'
         )
-    limit = check_count("limit", limit)
+    limit, narrow = check_count("limit", limit), check_flag("narrow", narrow)
     mode = found.pairing_modes[0] if pairing_mode is None else pairing_mode
     check_label("pairing_mode", mode, found.pairing_modes)
     frame = difference_rows(found, mode)
     attrs, total = found.attrs, len(frame)
     adjusted = "" if attrs.get("adjust", "none") == "none" else ", adjusted over groups"
+    gaps, beside = ("Above", "Below") if narrow else ("Left", "Right")
     lines = [
-        f"Left, ring: {attrs['old']}; dot: {attrs['new']}. {_pairs(mode)}",
-        f"Right: new less old with the {percent(float(attrs['level']))} interval of the "
+        f"{gaps}, ring: {attrs['old']}; dot: {attrs['new']}. {_pairs(mode)}",
+        f"{beside}: new less old with the {percent(float(attrs['level']))} interval of the "
         f"difference{adjusted}",
     ]
     lines += [f"The first {limit:,} of {total:,} groups"] if total > limit else []
-    panels = _panels(
-        frame[:limit], theme.cut_outcome(str(attrs["outcome"])), check_flag("live", live)
-    )
-    width = _GAPS_WIDE + _DIFFERENCE_WIDE + 120
-    return theme.finish(panels, _title(frame, attrs), lines, width)
+    outcome = theme.cut_outcome(str(attrs["outcome"]))
+    panels = _panels(frame[:limit], outcome, narrow, check_flag("live", live))
+    width = _GAPS_WIDE + 120 + (0 if narrow else _DIFFERENCE_WIDE)
+    title = _title(frame, attrs)
+    if isinstance(panels, alt.VConcatChart):
+        return theme.finish(panels, title, lines, width)
+    return theme.finish(panels, title, lines, width)
 
 
 def _pairs(mode: str) -> str:
@@ -145,7 +155,9 @@ def _bounds(frame: pd.DataFrame) -> tuple[float, float]:
     return (float(low), float(high)) if high > low else (-1.0, 1.0)
 
 
-def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
+def _panels(
+    frame: pd.DataFrame, outcome: str, narrow: bool, live: bool
+) -> alt.HConcatChart | alt.VConcatChart:
     start, end = _bounds(frame)
     known = frame["verdict"] != NOT_ESTIMABLE
     shown = frame.assign(
@@ -167,17 +179,20 @@ def _panels(frame: pd.DataFrame, outcome: str, live: bool) -> alt.HConcatChart:
     ).drop(columns=["group", "reason", "p"])
     height = theme.rows_high(len(frame))
     gaps = _dumbbells(shown, outcome).properties(width=_GAPS_WIDE, height=height)
-    beside = _intervals(shown, (start, end)).properties(width=_DIFFERENCE_WIDE, height=height)
+    beside = _intervals(shown, (start, end), labelled=narrow).properties(
+        width=_GAPS_WIDE if narrow else _DIFFERENCE_WIDE, height=height
+    )
+    join = alt.vconcat if narrow else alt.hconcat
     if not live:
-        return alt.HConcatChart(hconcat=[gaps, beside], spacing=_BETWEEN)
+        return join(gaps, beside, spacing=_BETWEEN)
     pick = alt.selection_point(name="pick", fields=["place"], toggle=False, clear=False)
     gaps = _clickable(shown, gaps, pick, labelled=True)
-    beside = _clickable(shown, beside, pick, labelled=False)
+    beside = _clickable(shown, beside, pick, labelled=narrow)
     with warnings.catch_warnings():
         # One selection for both panels is intended.
         warnings.filterwarnings("ignore", message="Automatically deduplicated selection")
-        both = alt.hconcat(gaps, beside, spacing=_BETWEEN)
-    made: alt.HConcatChart = both.add_params(alt.param(name="chosen", value=-1))
+        both = join(gaps, beside, spacing=_BETWEEN)
+    made: alt.HConcatChart | alt.VConcatChart = both.add_params(alt.param(name="chosen", value=-1))
     return made
 
 
@@ -231,8 +246,8 @@ def _dumbbells(shown: pd.DataFrame, outcome: str) -> alt.LayerChart:
     )
 
 
-def _intervals(shown: pd.DataFrame, ends: tuple[float, float]) -> alt.LayerChart:
-    base = _base(shown, labelled=False)
+def _intervals(shown: pd.DataFrame, ends: tuple[float, float], *, labelled: bool) -> alt.LayerChart:
+    base = _base(shown, labelled=labelled)
     bars = base.mark_rule(strokeWidth=2).encode(
         x=_axis(*ends, "difference, new less old", "from_:Q"), x2="to:Q", color=_colour()
     )
@@ -317,7 +332,7 @@ def _curve_layers(
         "side:N",
         scale=alt.Scale(domain=list(_SIDES), range=[_FOUND, theme.GREY]),
         legend=alt.Legend(
-            title=None, orient="bottom", symbolOpacity=1, symbolType="circle", symbolDash=[1, 0]
+            title=None, orient="bottom", symbolOpacity=1, symbolType="circle", symbolStrokeWidth=0
         ),
     )
     dash = alt.StrokeDash(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _COLUMNS_WIDE = {1: 460, 2: 300, 3: 220}
 _TICK_WIDE = 62
+_BETWEEN = 34  # the labels of two ends fit there, half of each
 
 
 @chart
@@ -92,7 +93,7 @@ def forest(
         return theme.finish(layers, finding_title(parts[0]), subtitle, width + 200)
     header = alt.Header(title=None, labelFontWeight="bold")
     column = alt.Column("rule:N", header=header, sort=_by_place("rule_place"))
-    faceted = layers.facet(column=column, data=frame, spacing=14)
+    faceted = layers.facet(column=column, data=frame, spacing=_BETWEEN)
     words = finding_title(parts[0], always=True)
     return theme.finish(faceted, words, subtitle, width * min(len(parts), 4) + 160)
 
@@ -104,11 +105,12 @@ def _subtitle(audit: Audit, parts: list[Slice], limit: int) -> list[str]:
     threshold = f", ε = {between([cell.epsilon for cell in used], '.3g')}" if used else ""
     word = interval_word(parts[0].mode, options)
     lines = [f"Gap with {adjusted}{level_of(audit)} {word}, {parts[0].mode} pairs{threshold}"]
+    total = len(parts[0].cells)
+    # Before all else: a card of the report has room for two lines, and a part has to be called so.
+    lines += [f"The first {limit:,} of {total:,} groups, findings first"] if total > limit else []
     lines += theme.explain_hollow([cell for part in parts for cell in part.cells[:limit]])
     margin = options.get("tolerance")
     lines += [f"Shaded: tolerance of ±{margin:g}"] if margin else []
-    total = len(parts[0].cells)
-    lines += [f"The first {limit:,} of {total:,} groups, findings first"] if total > limit else []
     return lines
 
 

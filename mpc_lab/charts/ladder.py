@@ -45,7 +45,8 @@ def ladder(
     options = settings(audit)
     owner, used = str(options.get("owner", ITEM)), str(options.get("cluster", ""))
     frame = _frame(audit, scoring_rule, pairing_mode, limit, owner)
-    lines = [f"{of_rule(scoring_rule, pairing_mode).capitalize()}; the audit uses cluster '{used}'"]
+    drawn = of_rule(scoring_rule, pairing_mode).capitalize()
+    lines = [f"{drawn}; the upright tick is cluster '{used}', which the audit uses"]
     total = len(audit.groups)
     lines += [f"The {limit:,} of {total:,} groups with the largest"] if total > limit else []
     return theme.finish(

@@ -61,11 +61,10 @@ def power(
     curve["mde"] = mde(curve["std_error"].to_numpy(), curve["dof"].to_numpy(), **how)
     here = {"group": group, "scoring_rule": scoring_rule, "pairing_mode": pairing_mode}
     own = audit.headline.sel(here)
+    least = on_curve = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), **how))
     if has_sums(audit):
         # With the standard error of the weaker side of a bracket.
         least = float(audit.power(power=power)["mde"].sel(here))
-    else:
-        least = float(mde(own["std_error"].to_numpy(), own["dof"].to_numpy(), **how))
     known = curve[(curve["pairs"] > 0) & np.isfinite(curve["mde"])]
     known = known.drop_duplicates("pairs")
     lines = [
@@ -73,6 +72,11 @@ def power(
         f"groups; {of_rule(scoring_rule, pairing_mode)}",
         "Dashed: the number of pairs of the headline",
     ]
+    if number(least, 3) != number(on_curve, 3):
+        lines.append(
+            "The title takes the larger standard error of the two sides of the bracket; the curve "
+            f"is of {pairing_mode} pairs"
+        )
     return theme.finish(
         _layers(_long(known), cell, theme.gap_title(audit)), _title(cell, least, power), lines
     )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 OTHER = "the old audit"
 _MOST_PAIRS = 20
+# Two panels with names have no room beside each other.
+_NARROW_BELOW = 640
 _CHOSEN = "old and new are chosen below"
 _OWN = "each side is at its own threshold here"
 
@@ -182,7 +184,7 @@ class CompareExplorer(Explorer):
 
     def make_view(self) -> Sequence[widgets.Widget]:
         """Return the sentence, the chart of all groups, both curves, and the pairs."""
-        self.controls["chart"] = LiveChart()
+        self.controls["chart"] = LiveChart(narrow_below=_NARROW_BELOW)
         self.controls["chart"].observe(self._picked, "picked")
         self.controls["curves"] = LiveChart()
         self.controls["sentence"], self.controls["numbers"] = Note(kind="sentence"), NumberRow()
@@ -208,7 +210,10 @@ class CompareExplorer(Explorer):
         order = difference_rows(found, mode)["group"].tolist()
         wanted = (self.rule, self.base, mode)
         if wanted != self._drawn_for:
-            self.controls["chart"].show(chart(found, mode, live=True))
+            wide, narrow = (
+                chart(found, mode, narrow=is_narrow, live=True) for is_narrow in (False, True)
+            )
+            self.controls["chart"].show(wide, narrow)
             self.controls["notes"].text = str(found.attrs.get("notes", ""))
             self._drawn_for = wanted
         is_there = self.group in order

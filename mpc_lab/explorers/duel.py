@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mpc_lab.html import NO_MATH, escape
-from mpc_lab.text import entry, minus, noun, quote
+from mpc_lab.text import column, entry, minus, noun, quote
 from mpc_lab.vocabulary import Floats
 
 _BINS = 41
@@ -47,9 +47,8 @@ def duel_html(pair: pd.Series, group: str, names: tuple[str, str], outcome: str)
             f'<div class="mpc-label">{escape(outcome)}</div>'
             f'<div class="mpc-score">score {minus(f"{scores[k]:.{digits}f}")}</div></div>'
         )
-    apart = (
-        "the same score" if scores[0] == scores[1] else f"{abs(scores[0] - scores[1]):.3g} apart"
-    )
+    distance = abs(scores[0] - scores[1])
+    apart = f"{column([distance])[0]} apart" if distance else "the same score"
     between = f'<div class="mpc-versus"><span>{apart}</span></div>'
     return f'<div class="mpc-duel {NO_MATH}">{cards[0]}{between}{cards[1]}</div>'
 
@@ -101,7 +100,7 @@ def strip_html(differences: Floats, colour: str, chosen: float | None = None) ->
         return _WIDE * (value + reach) / (2 * reach)
 
     mean = float(known.mean())
-    at, text = x(mean), f"mean {'+' if mean > 0 else ''}{entry(mean, 4)}"
+    at, size = x(mean), f"{'+' if mean > 0 else ''}{entry(mean, 3)}"
     anchor = "end" if at > 0.7 * _WIDE else "start"
     shift = -5 if anchor == "end" else 5
     here = (
@@ -121,15 +120,15 @@ def strip_html(differences: Floats, colour: str, chosen: float | None = None) ->
     same = len(known) - above - below
     said = (
         f"Of {len(known):,} {noun(len(known), 'pair')} the outcome is higher for the item of the "
-        f"group in {above:,}, lower in {below:,}, the same in {same:,}; the differences have the "
-        f"{text}."
+        f"group in {above:,}, lower in {below:,}, the same in {same:,}; the mean difference is "
+        f"{size}."
     )
     drawing = (
         f'<svg viewBox="0 -14 {_WIDE} {_HIGH + _FOOT + 14}" role="img" aria-label="{escape(said)}">'
         f'<g class="mpc-bars">{"".join(bars)}</g>'
         f'<line x1="{_WIDE / 2}" x2="{_WIDE / 2}" y1="0" y2="{_HIGH}" class="mpc-zero"/>'
         f'<g class="{colour} mpc-mean"><line x1="{at:.1f}" x2="{at:.1f}" y1="-4" y2="{_HIGH}"/>'
-        f'<text x="{at + shift:.1f}" y="-3" text-anchor="{anchor}">{text}</text></g>'
+        f'<text x="{at + shift:.1f}" y="-3" text-anchor="{anchor}">mean {size}</text></g>'
         f"{here}{ends}</svg>"
     )
     return f'<div class="mpc-strip {NO_MATH}">{drawing}<p class="mpc-note">{escape(said)}</p></div>'

@@ -370,6 +370,8 @@ def list_html(ranked: pd.DataFrame, pair: pd.DataFrame, group: str) -> str:
     parts = around_pair(ranked)
     if sum(len(part) for part in parts) < len(ranked):
         caption += f"; places {_places(parts)}"
+    # Here and not beside the row, where a long name leaves the list no room.
+    caption += f", around a pair of group {quote(group)}"
     rows: list[list[Any]] = []
     marks: list[str] = []
     for part in parts:
@@ -378,7 +380,7 @@ def list_html(ranked: pd.DataFrame, pair: pd.DataFrame, group: str) -> str:
             marks.append("")
         rows += [list(row) for row in part[[*columns, "in_group"]].itertuples(index=False)]
         marks += part["pair"].tolist()
-    signs = {GROUP_ITEM: f"◀ item of group {quote(group)}", OTHER_ITEM: "◀ other item", "": ""}
+    signs = {GROUP_ITEM: f"◀ {GROUP_ITEM}", OTHER_ITEM: f"◀ {OTHER_ITEM}", "": ""}
     kinds = {GROUP_ITEM: "mpc-group-item", OTHER_ITEM: "mpc-other-item", "": ""}
     return plain_table(
         header,

@@ -17,7 +17,7 @@ from mpc_lab.explorers.state import call_of
 from mpc_lab.inference.verdicts import LEAST_OVERLAP, MOST_SHOWN_ABOVE
 from mpc_lab.results.base import settings
 from mpc_lab.results.wording import columns_of
-from mpc_lab.text import NOTHING, entry, percent, quote, with_interval
+from mpc_lab.text import NOTHING, percent, quote, with_interval
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 if TYPE_CHECKING:
@@ -112,21 +112,25 @@ def later_rule(audit: Audit, group: str, rule: str) -> str:
     if math.isfinite(above) and above > MOST_SHOWN_ABOVE:
         said.append(
             f"A later rule seems to have moved items: where the item of {who} has the lower score, "
-            f"it was shown above the other in {percent(round(above, 3))} of the pairs. Pairs "
+            f"it was shown above the other in {_share(above)} of the pairs. Pairs "
             "matched by score are given no direction."
         )
     elif math.isfinite(above):
         said.append(
             f"Lists were shown about in the order of the scores: the item of {who} that has the "
-            f"lower score was shown above the other in {percent(round(above, 3))} of such pairs."
+            f"lower score was shown above the other in {_share(above)} of such pairs."
         )
     if math.isfinite(overlap):
         enough = "" if overlap >= LEAST_OVERLAP else ", too few for a direction"
         said.append(
-            f"Of its pairs {percent(round(min(overlap, 1.0), 3))} can be compared at the same "
+            f"Of its pairs {_share(overlap)} can be compared at the same "
             f"places in both orders{enough}."
         )
     return "\n".join(said)
+
+
+def _share(share: float) -> str:
+    return percent(round(min(share, 1.0), 3)) if math.isfinite(share) else NOTHING
 
 
 def _table(audit: Audit, rule: str) -> str:
@@ -139,8 +143,8 @@ def _table(audit: Audit, rule: str) -> str:
         [
             group,
             with_interval(*map(float, effects[k])),
-            entry(float(overlap[k]), 2) if math.isfinite(overlap[k]) else NOTHING,
-            entry(float(above[k]), 2) if math.isfinite(above[k]) else NOTHING,
+            _share(float(overlap[k])),
+            _share(float(above[k])),
         ]
         for k, group in enumerate(audit.groups)
     ]

@@ -172,7 +172,7 @@ def test_pairs_are_sorted_and_a_chosen_one_shows_in_its_list(panel):
     panel.until("len(explorer.selection)", 1)
     assert panel.ask("int(explorer.selection['query'].iloc[0])") == str(queries[2])
     ranked = panel.page.locator(".mpc-explorer table.mpc-plain:visible")
-    ranked.get_by_text("item of group").wait_for()
+    ranked.get_by_text("item of the group").wait_for()
     ranked.get_by_text("other item").wait_for()
     assert f"query '{queries[2]}'," in ranked.inner_text()
 

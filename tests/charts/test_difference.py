@@ -90,6 +90,20 @@ def test_a_live_chart_is_clicked_by_its_rows(found):
     assert names["chosen"]["value"] == -1
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_a_narrow_page_has_the_panels_below_each_other_and_names_beside_both(found, live):
+    chart = charts.difference(found, narrow=True, live=live)
+    panels = spec(chart)["vconcat"]
+    assert len(panels) == 2
+    for panel in panels:
+        assert all(row["encoding"]["y"]["axis"].get("labels", True) for row in named(panel))
+    assert subtitle(chart).startswith("Above, ring")
+
+
+def named(panel):
+    return [layer for layer in panel["layer"] if "y" in layer.get("encoding", {})]
+
+
 def test_wrong_arguments_are_refused(audit, found):
     with pytest.raises(mpc.MpcError, match=r"what audit\.difference\(\) returned; got Audit"):
         charts.difference(audit)

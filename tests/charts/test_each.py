@@ -42,6 +42,14 @@ def test_forest_draws_130_groups_and_obeys_its_limit(make_audit):
     assert "first 10 of 130 groups" in subtitle(few)
 
 
+def test_forest_says_before_all_else_that_groups_are_left_out(make_audit):
+    # A card of a report shows two lines, and a tolerance has one of its own.
+    many = make_audit([f"g{k}" for k in range(8)], threshold=0.3, tolerance=0.05)
+    lines = charts.forest(many, limit=3).usermeta["mpc"]["subtitle"]
+    assert lines[1] == "The first 3 of 8 groups, findings first"
+    assert any("tolerance" in line for line in lines[2:])
+
+
 def test_forest_keeps_a_cut_interval_inside_with_an_arrow(audit):
     from mpc_lab.charts.forest import _row
     from mpc_lab.results.summary import slices
@@ -128,6 +136,14 @@ def test_power_falls_with_more_pairs_and_agrees_with_the_audit(audit):
     assert least[-1] < least[0]
     cell = audit.power()["mde"].sel(group="1", scoring_rule="baseline", pairing_mode="matched")
     assert f"gaps from {float(cell):.3f} on" in title(chart)
+
+
+def test_power_says_why_its_title_is_not_on_the_curve(audit):
+    chart = charts.power(audit, "1")
+    cells = audit.headline["std_error"].sel(group="1", scoring_rule="baseline")
+    errors = [float(cells.sel(pairing_mode=mode)) for mode in ("matched", "mirrored")]
+    assert errors[1] > errors[0]
+    assert "larger standard error of the two sides" in subtitle(chart)
 
 
 def test_power_must_be_a_probability(audit):

@@ -57,3 +57,11 @@ def test_a_figure_of_a_page_without_a_kernel_says_the_pairs_of_every_step():
         assert rail["pairs"][row] == curve["n_pairs"].sel(group=group).values.tolist()
     drawn = alive.figure(mpc.charts.overview(audit, live=True), alive.PICTURE, rail)
     assert drawn.index(alive.PICTURE) < drawn.index('class="live"') < drawn.index('class="told"')
+
+
+def test_a_drawing_has_the_ink_of_the_page_it_is_on():
+    style = (DOCS / "_static" / "mpc_lab.css").read_text("utf-8")
+    for theme in ("light", "dark"):
+        rule = rf'\[data-theme="{theme}"\] \.bd-content img\[src\$="\.svg"\][^{{]*{{[^}}]*'
+        assert re.search(rf"{rule}color-scheme: {theme};", style)
+    assert re.search(rf"{rule}background: none;", style)

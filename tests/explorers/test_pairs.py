@@ -13,7 +13,7 @@ import mpc_lab as mpc
 from helpers.explorer_audits import bare_audit, example_audit, hostile_audit, without_rows
 from helpers.hostile import COLUMNS, HOSTILE, log
 from mpc_lab.explorers import pairs as tab
-from mpc_lab.explorers.duel import digits_apart
+from mpc_lab.explorers.duel import digits_apart, duel_html
 from mpc_lab.explorers.pairs import (
     GROUP_ITEM,
     OTHER_ITEM,
@@ -224,6 +224,23 @@ def test_scores_show_the_digit_in_which_they_differ():
     assert digits_apart(0.12341, 0.12342) == 5
     assert digits_apart(3.0, 4.0) == 1
     assert digits_apart(0.5, 0.5) == 4
+
+
+def test_two_close_scores_are_so_far_apart_in_plain_digits():
+    pair = pd.Series({"score": 0.93371, "other_score": 0.9337606, "outcome": 1, "other_outcome": 0})
+    pair["position"], pair["other_position"] = 3, 2
+    assert "0.000051 apart" in duel_html(pair, "g", ("a", "b"), "clicks")
+
+
+def test_a_long_name_of_a_group_leaves_the_ranked_list_its_room():
+    name = "a long name of a group " * 3
+    explorer = PairsExplorer(mpc.audit(log([name, "b"], queries=30), **COLUMNS, threshold=0.5))
+    _ = explorer.widget
+    explorer.group = next(group for group in explorer.groups if group != "b")
+    caption, _, rows = explorer.controls["ranked_list"].value.partition("</caption>")
+    assert "around a pair of group &#x27;a long name" in caption
+    assert "◀ item of the group<" in rows
+    assert "a long name" not in rows
 
 
 def test_a_chosen_pair_survives_another_drawing(explorer):

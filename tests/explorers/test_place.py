@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import xarray as xr
 
@@ -31,6 +33,15 @@ def test_it_shows_both_sides_the_examination_and_a_table(audit):
     effect = float(audit.headline.place_effect.sel(group="a", pairing_mode="symmetric").item())
     assert f"{effect:.3f}"[:5] in explorer.controls["table"].value
     xr.testing.assert_identical(explorer.selection, audit.examination())
+
+
+def test_table_and_sentence_say_the_same_shares(audit):
+    explorer = PlaceExplorer(audit, group="a")
+    _ = explorer.widget
+    shares = re.findall(r"[\d.]+ %", explorer.controls["sentence"].text)
+    table = explorer.controls["table"].value.replace("\u00a0", " ")
+    assert len(shares) == 2
+    assert all(f">{share}<" in table for share in shares)
 
 
 def test_a_later_rule_is_said(audit):

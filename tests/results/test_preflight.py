@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import mpc_lab as mpc
+from helpers.picture_logs import picture_log
 from mpc_lab.cli import main
 from mpc_lab.results.preflight import (
     NEED_ROWS,
@@ -692,6 +693,17 @@ def test_the_next_step_is_the_first_remedy_that_leads_on():
     assert "pairing_modes" not in audit.summary()
     frame, options = lost(0.035)  # what can only be said in the report is no step
     assert "Next: the remedy of 'rows left out'" not in audit_of(frame, **options).summary()
+
+
+def test_what_would_be_found_is_said_of_the_weakest_group_too():
+    frame = picture_log(("common", "rare", "rarer"), 60)
+    kept = np.random.default_rng(0).uniform(size=len(frame))
+    shares = frame["group"].map({"common": 1.0, "rare": 0.7, "rarer": 0.4})
+    columns = {"query": "query", "score": "score", "outcome": "clicks", "group": "group"}
+    audit = mpc.audit(frame[kept < shares], **columns, threshold=0.02, progress=False)
+    least = audit.headline["mde_adjusted"].sel(pairing_mode="matched").values.ravel()
+    said = audit.preflight.set_index("check").loc["enough pairs", "sentence"]
+    assert f"gaps from {least.min():.3f} to {least.max():.3f} on, by group, would be found" in said
 
 
 def test_a_heavy_query_comes_before_the_advice_to_collect_more():

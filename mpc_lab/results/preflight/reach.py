@@ -72,10 +72,17 @@ def check_enough_pairs(look: Look) -> Finding | None:
         none = f", and in {unable:,} none" if unable else ""
         sentence = (
             f"In {of_groups} a gap of {FINDABLE:g} standard deviations of {word}{among} "
-            f"({number(limit, 3)}) would be missed; gaps from {number(lowest, 3)} on would be "
+            f"({number(limit, 3)}) would be missed; gaps from {_of_all(weak)} would be "
             f"found{none}."
         )
     return Finding(name, CAUTION, sentence, _more_pairs(look, limit, middle))
+
+
+def _of_all(sizes: list[float]) -> str:
+    """Return the smallest size, and the largest beside it where groups differ."""
+    ends = [size for size in sizes if math.isfinite(size)]
+    low, high = number(min(ends), 3), number(max(ends), 3)
+    return f"{low} on" if low == high else f"{low} to {high} on, by group,"
 
 
 def _outcome_spread(look: Look) -> float:

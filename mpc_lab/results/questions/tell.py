@@ -239,6 +239,7 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
         return Card(question, OPEN, _CANNOT_TELL, said, "")
     size = family_size(part)
     over = f", adjusted for {size:,} groups" if size > 1 and options.get("adjust") != "none" else ""
+    so = ", adjusted in the same way" if over else ""
     p = _equals(p_value(cell.p))
     lines = [
         f"p {p}{over}; its {cell.pairs:,} pairs are worth {_count(cell.effective)} queries or "
@@ -249,7 +250,7 @@ def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> C
     least = float(cells[name]) if name in cells else math.nan
     if math.isfinite(least):
         shown = number(least, decimals(0, 4 * least))  # two digits
-        lines.append(f"A gap of {shown} would be found in 80 % of such logs.")
+        lines.append(f"A gap of {shown} would be found in 80 % of such logs{so}.")
     if cell.verdict == WITHIN:
         return Card(question, YES, "the bracket is inside the tolerance", tuple(lines), chart)
     if cell.verdict not in DIRECTIONS:
