@@ -766,6 +766,12 @@ def test_a_part_that_every_name_has_joins_no_labels():
     assert state_of(audit_of(frame), "labels") == "ok"
 
 
+def test_a_comma_inside_names_does_not_make_them_several_labels():
+    names = [f"{shop}: {what}" for shop in ("North", "South") for what in ("hats, plain", "shoes")]
+    frame = log().assign(g=lambda f: np.array(names)[f.index % 4])
+    assert state_of(audit_of(frame), "labels") == "ok"
+
+
 def test_remedies_for_files_are_commands_that_heal(tmp_path, capsys, monkeypatch):
     frame, _ = joined_labels(0.25)
     monkeypatch.chdir(tmp_path)

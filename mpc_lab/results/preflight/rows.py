@@ -122,11 +122,13 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
     """Return what joins labels in many names of groups, and in how many."""
     for mark in SEPARATORS:
         joined = [label for label in groups if mark in label.strip(mark)]
-        parts = Counter(part.strip() for label in joined for part in label.split(mark))
-        recur = len(parts) < sum(parts.values())  # parts that occur once only are a name
+        split = {label: {part.strip() for part in label.split(mark)} for label in groups}
+        parts = Counter(part for found in split.values() for part in found)
         if joined and max(parts.values()) == len(groups) > 1:
-            continue  # and a part of every label makes a group of all rows
-        if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
+            continue  # a part of every label makes a group of all rows
+        # Labels are met in other names too; in "Hats, plain" it may be the last part alone.
+        several = [label for label in joined if sum(parts[part] > 1 for part in split[label]) > 1]
+        if 2 * len(several) >= len(joined) >= max(JOINED_SHARE * len(groups), 1):
             return mark, len(joined)
     return None, 0
 
