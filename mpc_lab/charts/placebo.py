@@ -111,9 +111,9 @@ def _title(found: xr.Dataset) -> str:
         return f"{who} has too few pairs to be set beside placebo groups"
     gap = entry(observed, 3)
     if p_value <= 1 - float(found.attrs["level"]):
-        said = "is outside what groups without meaning show"
+        said = "is outside the range of groups drawn at random"
     else:
-        said = "is no larger than what groups without meaning show"
+        said = "is no larger than those of groups drawn at random"
     return f"{who}: the gap in both orders, {gap}, {said} (p = {p_value:.2g})"
 
 

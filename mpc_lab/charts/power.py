@@ -35,8 +35,8 @@ def power(
 
     :math:`(t_{1-a/2} + t_p) \, SE` at each threshold of the curve, beside the size of the gap that
     was found there; p is the power, and its square root where a verdict rests on a bracket, whose
-    other side is taken to have the same standard error. Where the second is above the first, the
-    audit had the power to find it.
+    other side is taken to have the same standard error. Where the gap found is the larger of the
+    two, the audit had the power to find it.
 
     Parameters
     ----------

@@ -193,8 +193,8 @@ OPTIONS = (
         Option(
             "estimand",
             "text",
-            "what the gap is a mean over: pairs; queries, where every one with a pair counts the "
-            "same; or root, between the two (pairs)",
+            "what counts the same: pairs; queries, however many pairs they have; or root, between "
+            "the two (pairs)",
             "",
             _ESTIMANDS,
         ),

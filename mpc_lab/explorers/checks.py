@@ -65,8 +65,8 @@ CHECKS = {
     "placebo": _Check(
         "Placebo",
         True,
-        "What groups without meaning show: members are drawn at random among items that are shown "
-        "about as often, or among the rows of a query where membership is not the item's own. "
+        "The same gap for groups drawn at random: their members are drawn among items that are "
+        "shown about as often, or among the rows of a query where membership is not the item's own. "
         "They should be rejected no more often than the level allows.",
     ),
     "density": _Check(

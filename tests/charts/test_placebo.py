@@ -14,13 +14,13 @@ def test_a_clear_gap_is_outside_the_placebos(make_audit):
     found = audit.balance((), "1", permutations=40)
     words = title(charts.placebo(audit, "1", found=found))
     assert words.startswith("Group '1': the gap in both orders, ")
-    assert "is outside what groups without meaning show" in words
+    assert "is outside the range of groups drawn at random" in words
 
 
 def test_a_meaningless_group_is_among_the_placebos(make_audit):
     audit = make_audit(["a", "b"], threshold=0.1)
     chart = charts.placebo(audit, "a", permutations=30)
-    assert "is no larger than what groups without meaning show" in title(chart)
+    assert "is no larger than those of groups drawn at random" in title(chart)
     assert sum(row["groups"] for row in rows(chart, "groups")) == 30
     assert "30 groups of the same size" in subtitle(chart)
 

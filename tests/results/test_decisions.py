@@ -151,7 +151,7 @@ def test_an_inconclusive_audit_names_the_least_gap_it_could_find(queries):
     audit = mpc.audit(mpc.datasets.synthetic(queries=queries), progress=False)
     least = least_findable(audit)
     (line,) = [one for one in audit.summary().splitlines() if one.startswith("The smallest gap")]
-    assert f"adjusted as the verdicts are: {float(least.min()):.2g}" in line
+    assert f"with the adjustment of the verdicts: {float(least.min()):.2g}" in line
     absolute, relative = line.split(", which is ")
     assert absolute.startswith("The smallest gap in outcome that these pairs find in 80 % of such")
     assert absolute.endswith(tuple(f"{float(least.max()):.2g}{end}" for end in ("", *NAMED)))

@@ -28,7 +28,7 @@ def _rivals(context: Context) -> str:
         "with any scores or close ones. None of them is wrong; only close scores in one query ask "
         "whether the ranker undervalues the group at the margin. Each measure is adjusted over "
         "all groups; some measure may still flag some group by chance, and the sentences below "
-        "explain only flags that chance would hardly produce among so many tests."
+        "explain only flags that are unlikely to be chance among so many tests."
     )
     pieces = [paragraphs([how], "soft")]
     for k, name in enumerate(names):

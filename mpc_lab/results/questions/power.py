@@ -190,7 +190,7 @@ def _least(
         shown += f" to {high:.2g} ({quote(worst)})"
     elif len(known) > 1:
         shown = f"{low:.2g}"
-    adjusted = ", adjusted as the verdicts are" if name == "mde_adjusted" else ""
+    adjusted = ", with the adjustment of the verdicts" if name == "mde_adjusted" else ""
     yield (
         f"The smallest gap in {outcome_word(options)} that these pairs find in {percent(POWER)} of "
         f"such logs{adjusted}: {shown}{_of_spread(audit, low, high)}."
@@ -224,7 +224,7 @@ def _say_needed(
     if known:
         yield (
             f"Finding {gap} in these groups takes about {between(known, ',')} queries like the "
-            f"{now:,} of this log, adjusted as the verdicts are."
+            f"{now:,} of this log, with the adjustment of the verdicts."
         )
     if hidden:
         named = (
