@@ -66,8 +66,8 @@ CHECKS = {
         "Placebo",
         True,
         "The same gap for groups drawn at random: their members are drawn among items that are "
-        "shown about as often, or among the rows of a query where membership is not the item's own. "
-        "They should be rejected no more often than the level allows.",
+        "shown about as often, or among the rows of a query where membership is not the item's "
+        "own. They should be rejected no more often than the level allows.",
     ),
     "density": _Check(
         "Distances",
