@@ -122,15 +122,23 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
     """Return what joins labels in many names of groups, and in how many."""
     for mark in SEPARATORS:
         joined = [label for label in groups if mark in label.strip(mark)]
-        split = {label: {part.strip() for part in label.split(mark)} for label in groups}
-        parts = Counter(part for found in split.values() for part in found)
+        parts = Counter(part.strip() for label in joined for part in label.split(mark))
+        recur = len(parts) < sum(parts.values())  # parts that occur once only are a name
         if joined and max(parts.values()) == len(groups) > 1:
-            continue  # a part of every label makes a group of all rows
-        # Labels are met in other names too; in "Hats, plain" it may be the last part alone.
-        several = [label for label in joined if sum(parts[part] > 1 for part in split[label]) > 1]
-        if 2 * len(several) >= len(joined) >= max(JOINED_SHARE * len(groups), 1):
+            continue  # and a part of every label makes a group of all rows
+        if mark == "," and not _are_lists(groups, joined):
+            continue
+        if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
             return mark, len(joined)
     return None, 0
+
+
+def _are_lists(groups: tuple[str, ...], joined: list[str]) -> bool:
+    """Whether most have two parts that other names have too: "Shoes, black" may share its end."""
+    split = {label: {part.strip() for part in label.split(",")} for label in groups}
+    known = Counter(part for found in split.values() for part in found)
+    lists = [label for label in joined if sum(known[part] > 1 for part in split[label]) > 1]
+    return 2 * len(lists) >= len(joined)
 
 
 def _numbers_with_decimals(groups: tuple[str, ...]) -> list[str]:
