@@ -91,10 +91,7 @@ def difference(
     outcome = theme.cut_outcome(str(attrs["outcome"]))
     panels = _panels(frame[:limit], outcome, narrow, check_flag("live", live))
     width = _GAPS_WIDE + 120 + (0 if narrow else _DIFFERENCE_WIDE)
-    title = _title(frame, attrs)
-    if isinstance(panels, alt.VConcatChart):
-        return theme.finish(panels, title, lines, width)
-    return theme.finish(panels, title, lines, width)
+    return theme.finish(panels, _title(frame, attrs), lines, width)
 
 
 def _pairs(mode: str) -> str:

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 
 AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
-Kind = TypeVar(
-    "Kind", alt.Chart, alt.LayerChart, alt.FacetChart, alt.HConcatChart, alt.VConcatChart
-)
+Kind = TypeVar("Kind", bound=AnyChart)
 
 GREY = "#7a7a7a"
 # Titles, names of rows and NDCG: the ink of the page where that is known, else a grey.
@@ -256,7 +254,7 @@ def name_rows(field: str, **axis: Any) -> alt.Y:
 
 
 def rows_high(count: int, row: int = ROW) -> alt.Step:
-    """Return the height of so many rows of names: a few are not drawn in a sliver."""
+    """Return the height of this many rows of names: a few are not drawn in a sliver."""
     row = row if count <= _MANY_ROWS else min(row, LOW_ROW)
     # Of names and not of the marks beside each other in one row.
     return alt.Step(max(row, math.ceil(ROWS_AT_LEAST / max(count, 1))), **{"for": "position"})
@@ -410,12 +408,11 @@ _EMBED = {"renderer": "svg", "actions": _ACTIONS}
 
 
 Given = ParamSpec("Given")
-Drawn = TypeVar("Drawn", bound=AnyChart)
 
 CHARTS: dict[str, Callable[..., AnyChart]] = {}
 
 
-def chart(make: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
+def chart(make: Callable[Given, Kind]) -> Callable[Given, Kind]:
     """Register a function of an audit as the chart of its own name.
 
     The chart then also takes ``title=``, which says above it what it is about.
@@ -428,7 +425,7 @@ def chart(make: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
         return add_title(drawn, about) if about else drawn
 
     CHARTS[make.__name__] = titled
-    return cast(Callable[Given, Drawn], titled)
+    return cast(Callable[Given, Kind], titled)
 
 
 def draw(name: str, audit: Audit, *given: object, **options: object) -> AnyChart:
