@@ -9,12 +9,14 @@ that: the time of plain ``pytest`` does not depend on what is installed.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,7 @@ import hypothesis
 import pytest
 
 REQUIRABLE = frozenset({"browser", "data", "notebooks", "dask", "spark", "docs"})
+LONGEST_COMPILING = 60  # seconds
 DATA_FILES = ("ml-1m/ratings.dat", "ml-latest-small/ratings.csv")
 
 # For workers and what tests start: each core has a worker already, and what is tested is the
@@ -110,7 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let one worker compile a kernel while the others wait, then take it from numba's cache.
 
-    Left to themselves, all workers compile what they meet at the same time, each for itself.
+    Left to themselves, all workers compile what they meet at the same time, each for itself. To
+    wait saves time and no more: a worker that waited long compiles for itself.
     """
     shared = os.environ.get("PYTEST_XDIST_TESTRUNUID")  # only workers have it
     if not shared or sys.platform == "win32":
@@ -126,11 +130,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.add_cleanup(lambda: os.close(file))
     inside = 0  # compiling a kernel compiles what it calls
 
+    def wait_for_turn() -> None:
+        last = time.monotonic() + LONGEST_COMPILING
+        while time.monotonic() < last:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.02)
+
     def compile_in_turn(self: Dispatcher, signature: object) -> object:
         nonlocal inside
         with lock:
             if not inside:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                wait_for_turn()
             inside += 1
             try:
                 return compile_alone(self, signature)

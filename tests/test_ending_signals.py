@@ -34,15 +34,13 @@ def said(name):
     return f"mpc-lab: stopped by {name}.\n"
 
 
-def hear_again():
-    """Undo what a test runner under ``nohup`` hands down."""
-    for name in ENDING:
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-
-
 @pytest.fixture(autouse=True)
 def unheard():
-    """Start with the system's own handlers, and see that a command leaves them there."""
+    """Start with the system's own handlers, and see that a command leaves them there.
+
+    Commands that a test starts have them too, also where a test runner under ``nohup`` handed down
+    others.
+    """
     numbers = [getattr(signal, name) for name in ENDING]
     before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
     yield
@@ -68,8 +66,12 @@ def log(tmp_path_factory):
     return path
 
 
-def started(words, tmp_path, **how):
-    """Start a command whose temporary folders go to a place of their own."""
+def started(words, tmp_path):
+    """Start a command whose temporary folders go to a place of their own.
+
+    It takes over what this process does with signals. Nothing of Python runs in the child before
+    the command: beside other threads, that may wait for ever.
+    """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     return subprocess.Popen(
@@ -77,9 +79,18 @@ def started(words, tmp_path, **how):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TMPDIR": str(temporary)},
-        preexec_fn=how.get("before", hear_again),
+        env=os.environ | {"TMPDIR": str(temporary), "PYTHONFAULTHANDLER": "1"},
     )
+
+
+def ended(process):
+    """Return the output of a command that must end; one that does not says where it is."""
+    try:
+        return process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        out, err = process.communicate(timeout=10)
+        raise AssertionError(f"the command does not end\n{out}\n{err}") from None
 
 
 def wait_for(process, is_there):
@@ -112,7 +123,7 @@ def test_spilled_rows_are_removed(log, tmp_path, name, code, later, times):
     for _ in range(times):
         process.send_signal(getattr(signal, name))
         time.sleep(0.02)
-    out, err = process.communicate()
+    out, err = ended(process)
     assert (process.returncode, out, err) == (code, "", said(name))
     assert list(spill.iterdir()) == []
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -123,14 +134,12 @@ def test_a_signal_that_is_ignored_stays_so(log, tmp_path):
     """As SIGHUP is under nohup."""
     spill = tmp_path / "spill"
     spill.mkdir()
-    process = started(
-        ["audit", log, *NAMED, "--memory", "1GB", "--spill", spill],
-        tmp_path,
-        before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = started(["audit", log, *NAMED, "--memory", "1GB", "--spill", spill], tmp_path)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     wait_for(process, lambda: holds_files(spill))
     process.send_signal(signal.SIGHUP)
-    out, err = process.communicate()
+    out, err = ended(process)
     assert (process.returncode, err) == (0, "")
     assert "interval" in out
 
@@ -156,7 +165,7 @@ def test_the_explorer_stops_serving_and_removes_its_folder(tmp_path, name, code,
     for _ in range(times):
         process.send_signal(getattr(signal, name))
         time.sleep(0.02)
-    out, err = process.communicate()
+    out, err = ended(process)
     assert (process.returncode, out, err) == (code, "Stopped.\n", said(name))
     assert list((tmp_path / "temporary").iterdir()) == []
 
@@ -170,7 +179,7 @@ def test_the_explorer_is_stopped_before_it_serves(tmp_path, name, code):
     process = started(["explore", saved, "--no-open"], tmp_path)
     wait_for(process, lambda: list((tmp_path / "temporary").iterdir()))
     process.send_signal(getattr(signal, name))
-    _, err = process.communicate()
+    _, err = ended(process)
     assert (process.returncode, err) == (code, said(name))
     assert list((tmp_path / "temporary").iterdir()) == []
 
@@ -254,6 +263,37 @@ def test_a_signal_whose_exception_was_swallowed_is_heard_the_next_time():
     assert heard.seen == signal.SIGTERM
 
 
+class Freed:
+    """Runs code of ours when it is freed, where Python ignores all exceptions."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def __del__(self):
+        self.work()
+
+
+@both
+def test_a_signal_that_comes_while_an_object_is_freed_is_heard(monkeypatch, capsys, name, code):
+    def work():
+        Freed(lambda: send(name))
+        time.sleep(10)
+
+    run_instead(monkeypatch, work)
+    start = time.monotonic()
+    assert cli.main(["demo"]) == code
+    assert time.monotonic() - start < 5
+    assert capsys.readouterr().err == said(name)
+
+
+def test_what_else_is_ignored_is_told_as_before(monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+    run_instead(monkeypatch, lambda: Freed(lambda: 1 / 0) and None)
+    cli.main(["demo"])
+    assert [type(one.exc_value) for one in told] == [ZeroDivisionError]
+
+
 def test_the_first_signal_gives_the_code(monkeypatch, capsys):
     def work():
         try:
@@ -309,6 +349,6 @@ def test_jupyterlab_is_asked_to_end_and_waited_for(monkeypatch, tmp_path):
     process = started(["notebooks", folder], tmp_path)
     wait_for(process, (folder / "started").exists)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate()
+    _, err = ended(process)
     assert (process.returncode, err) == (143, said("SIGTERM"))
     assert (folder / "ended").exists()

@@ -19,6 +19,7 @@ from typing import Any
 
 # A system may lack SIGHUP.
 _NAMES = ("SIGTERM", "SIGHUP")
+_MOMENT = 0.01  # seconds
 
 
 class Stopped(KeyboardInterrupt):
@@ -37,6 +38,7 @@ class EndingSignals:
     def __init__(self) -> None:
         self.seen: signal.Signals | None = None
         self._stop_server: Callable[[], None] | None = None
+        self._tell_ignored: Callable[[Any], object] = sys.unraisablehook
         self._is_working = False
 
     @contextmanager
@@ -53,6 +55,8 @@ class EndingSignals:
             signal was seen, which would change its exit code.
         """
         before = _handlers()
+        tell_ignored, sys.unraisablehook = sys.unraisablehook, self._repeat_if_ignored
+        self._tell_ignored = tell_ignored
         self._is_working = True
         try:
             for number in before:
@@ -60,19 +64,30 @@ class EndingSignals:
             yield
         finally:
             self._is_working = False
+            sys.unraisablehook = tell_ignored
             for number, handler in before.items():
                 ends = is_program and self.seen is not None
                 signal.signal(number, signal.SIG_IGN if ends else handler)
 
     def __call__(self, number: int, _frame: FrameType | None = None) -> None:
         """Stop the work at the first signal, and let tidying up go on at the others."""
-        is_first = self.seen is None
         self.seen = self.seen or signal.Signals(number)
         if self._stop_server is not None:
-            if is_first:
-                self._stop_server()
+            self._stop_server()
         elif self._is_working and not _is_tidying():
             raise Stopped
+
+    def _repeat_if_ignored(self, ignored: Any) -> None:
+        """Send the signal again where Python was just in code that can raise nothing.
+
+        Such as what is called when an object is freed. It is sent by a thread and a moment later:
+        raised in here, it would be ignored as well.
+        """
+        if not isinstance(ignored.exc_value, Stopped):
+            self._tell_ignored(ignored)
+        elif self.seen is not None:
+            send = (threading.main_thread().ident, self.seen)
+            threading.Timer(_MOMENT, signal.pthread_kill, send).start()
 
     @contextmanager
     def while_serving(self) -> Iterator[None]:
