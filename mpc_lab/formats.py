@@ -52,12 +52,15 @@ class JudgedRanking(Ranking):
     qrels: pd.DataFrame
     unjudged: str
     n_unjudged: int
+    # Of the run, the judgements and the groups, where all three are files.
+    _paths: tuple[str, ...] = ()
 
     @property
     def origin(self) -> dict[str, Any]:
         """What an audit keeps of where its rows come from, and says in its summary."""
         counts = {"n_ranked": len(self.run), "n_unjudged": self.n_unjudged}
-        return {"kind": "run", "unjudged": self.unjudged, **counts}
+        paths = {"paths": self._paths} if self._paths else {}
+        return {"kind": "run", "unjudged": self.unjudged, **counts, **paths}
 
     def __repr__(self) -> str:
         fate = "left out" if self.unjudged == "drop" else "counted as not relevant"
@@ -148,7 +151,10 @@ def read_run(
     """
     ranked = _read_lines(run, _RUN_LINE, {"query": 0, "item": 2, "score": 4})
     judged = _read_lines(qrels, _QRELS_LINE, {"query": 0, "item": 2, "relevance": 3})
-    return _join(ranked, judged, groups, unjudged)
+    ranking = _join(ranked, judged, groups, unjudged)
+    if isinstance(groups, str | os.PathLike):
+        ranking._paths = tuple(str(os.fspath(path)) for path in (run, qrels, groups))
+    return ranking
 
 
 def from_ranx(

@@ -34,7 +34,7 @@ def test_a_log_is_gated_by_its_two_scores(log, new, old, code, capsys):
     words = [str(log), "--score", new, "--against", old, *COLUMNS, "--gate", "--no-worse-by", "0.1"]
     assert main(["compare", *words]) == code
     said = capsys.readouterr().out
-    assert "further from 0 than that of the old" in said
+    assert "further from 0 than the old one" in said
     assert said.startswith(f"Gap of score '{new}' less gap of score '{old}'.")
 
 

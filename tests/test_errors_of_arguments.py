@@ -66,6 +66,12 @@ def test_an_odd_argument_is_refused_in_one_sentence(
         getattr(audit, method)(**arguments)
 
 
+@pytest.mark.parametrize("epsilon", ["0.1", ["0.1", "0.2"], np.array(["0.1"]), "small"])
+def test_thresholds_are_numbers_and_no_text(audit, epsilon):
+    with pytest.raises(mpc.MpcError, match="epsilon must be numbers; got"):
+        mpc.audit(audit.ranking, epsilon=epsilon)
+
+
 def test_a_cell_of_a_dataset_is_a_number(audit):
     epsilon = audit.headline["epsilon"].sel(group="1").squeeze()
     assert audit.pairs("1", epsilon=epsilon).equals(audit.pairs("1"))

@@ -18,7 +18,7 @@ from mpc_lab.charts import alive
 from mpc_lab.charts.overview import NARROW, WIDE, mark_of, overview
 from mpc_lab.charts.theme import drop_line
 from mpc_lab.engines.running import Progress
-from mpc_lab.errors import check_flag, check_whole
+from mpc_lab.errors import MpcError, check_flag, check_whole
 from mpc_lab.html import (
     CHART_SERVER,
     can_draw,
@@ -54,7 +54,22 @@ _FETCHES = (
     "Written where vl-convert-python is not installed: the charts of this page are drawn by "
     "scripts that the browser fetches. With the package the page needs no network and prints."
 )
+_OTHER_KINDS = {
+    ".pdf": ", and print that page from a browser.",
+    ".md": ", or write audit.model_card() to a file.",
+    ".json": ", or write audit.to_json() to a file.",
+}
 _EXPLORATORY = "Exploratory: this goes beyond what was declared before the run."
+
+
+def _check_kind(target: Path) -> None:
+    """Refuse the name of another kind of file: what is written is a page."""
+    kind = target.suffix.lower()
+    if kind in _OTHER_KINDS:
+        raise MpcError(
+            f"path must be that of an HTML page; got one that ends in {kind!r}. Write it as .html"
+            f"{_OTHER_KINDS[kind]}"
+        )
 
 
 def write(
@@ -74,7 +89,7 @@ def write(
         "pairs", pairs, at_least=0, at_most=PAIRS_AT_MOST, remedy="audit.pairs() has them all."
     )
     # A hopeless path is refused before the work.
-    target_path(path)
+    _check_kind(target_path(path))
     about = check_title(title)
     named = check_flag("show_ids", show_ids)
     made = page(audit, shown, covariates, progress, planned, gate_rule, named, least, about)

@@ -220,15 +220,15 @@ class Difference:
         found = self.no_worse(no_worse_by, level)
         if found["worse"].any():
             groups = self._names_of(found["worse"].to_numpy())
-            what = "The gap of the new is further from 0 than that of the old"
+            what = "The new gap is further from 0 than the old one"
             answer = 1
         elif found["no_worse"].all():
             groups = ()
-            what = "No gap of the new is further from 0 than that of the old"
+            what = "No new gap is further from 0 than the old one"
             answer = 0
         else:
             groups = self._names_of(~found["no_worse"].to_numpy())
-            what = "The difference cannot tell whether the gap of the new is further from 0"
+            what = "The difference cannot tell whether the new gap is further from 0"
             answer = 2
         by = f" by more than {no_worse_by:g}" if no_worse_by else ""
         named = f": {listing([quote(group) for group in groups])}" if groups else ""

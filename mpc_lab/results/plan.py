@@ -362,7 +362,10 @@ def _refuse_twice(option: str, names: tuple[str, ...]) -> None:
 
 def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     try:
-        grid = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        given = np.atleast_1d(np.asarray(epsilon))
+        if given.dtype.kind in "SU":  # text that reads as a number is a slip all the same
+            raise TypeError
+        grid = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise MpcError(f"epsilon must be numbers; got {epsilon!r}.") from None
     if grid.ndim != 1 or not grid.size:

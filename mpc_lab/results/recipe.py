@@ -149,7 +149,8 @@ def recipe(audit: AuditBase) -> Recipe:
         command = None
     else:
         given = _given(audit, options, source, data)
-        call = _call(given, rules, options, files)
+        read = _read_frame(source)
+        call = f"{read}\n{_call(given, rules, options, files)}".lstrip()
         needs = list(_needs(source, files, rules))
         command = _command(given, rules, options, files) if files else None
     return Recipe(
@@ -200,7 +201,7 @@ def _given(
 def _needs(
     source: dict[str, Any], files: tuple[Any, ...], rules: dict[str, tuple[str, Any]]
 ) -> Iterator[str]:
-    if not files:
+    if not files and not _read_frame(source):
         kind = {"dask": "the Dask frame", "spark": "the Spark frame"}.get(str(source.get("kind")))
         yield f"frame must be {kind or 'the table'} that was audited, its rows in the same order."
     functions = [str(argument) for kind, argument in rules.values() if kind == "function"]
@@ -222,6 +223,17 @@ def _call(
     log = ascii(paths[0] if len(paths) == 1 else paths) if paths else "frame"
     lines = [log, *(f"{name}={value}" for name, value in written.items())]
     return "audit = mpc.audit(\n" + "".join(f"    {line},\n" for line in lines) + ")"
+
+
+def _read_frame(source: dict[str, Any]) -> str:
+    """Return Python that reads the rows of a run as a frame; empty for any other log."""
+    paths = source.get("paths")
+    if source.get("kind") != "run" or not isinstance(paths, list) or len(paths) != 3:
+        return ""
+    how = [ascii(str(path)) for path in paths]
+    if source.get("unjudged") == "zero":
+        how.append("unjudged='zero'")
+    return f"frame = mpc.read_run({', '.join(how)}).to_frame()"
 
 
 def _literals(
@@ -337,7 +349,8 @@ def changed_call(
         log = ascii([str(one["path"]) for one in files] if len(files) > 1 else files[0]["path"])
         command = _command(given, rules, options, files)
     call = f"audit = mpc.audit({', '.join([log, *(f'{n}={v}' for n, v in written.items())])})"
-    return call, command
+    read = _read_frame(source)
+    return f"{read}; {call}" if read else call, command
 
 
 # ---- the command line

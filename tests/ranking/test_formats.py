@@ -154,6 +154,28 @@ def test_a_run_is_audited_on_the_command_line(tmp_path, capsys):
     assert audit_on_the_line("--config", config) == 0
 
 
+@pytest.mark.parametrize("unjudged", ["drop", "zero"])
+def test_what_is_said_of_a_run_can_be_pasted(tmp_path, unjudged):
+    """The audit is made again from its files, and so is what a remedy changes."""
+    groups = {f"d{n}": "ab"[n % 2] for n in range(60)}
+    run, qrels = judged_run(5, ties=True)
+    upside_down = {
+        query: {d: s / 100 - qrels.get(query, {}).get(d, 0) for d, s in of.items()}
+        for query, of in run.items()
+    }
+    files = write_run(tmp_path, upside_down, qrels, groups)
+    made = mpc.audit(mpc.read_run(*files, unjudged=unjudged), threshold=0.25, progress=False)
+    recipe = made.recipe()
+    assert recipe.needs == ()
+    again, remedied = {}, {}
+    exec(recipe.call, again)
+    assert again["audit"].headline.identical(made.headline)
+    remedy = made.preflight.set_index("check").loc["score direction", "remedy"]
+    assert remedy.endswith("ascending=True)")
+    exec(f"import mpc_lab as mpc\n{remedy}", remedied)
+    assert remedied["audit"].ranking.score.tolist() == (-made.ranking.score).tolist()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

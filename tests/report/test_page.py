@@ -207,7 +207,7 @@ def test_a_bad_number_of_pairs_is_refused(audit, tmp_path, pairs):
         audit.report(tmp_path / "a.html", pairs=pairs)
 
 
-@pytest.mark.parametrize("path", ["none/a.html", ".", "", "a\0b"])
+@pytest.mark.parametrize("path", ["none/a.html", ".", "", "a\0b", "a.pdf", "a.JSON"])
 def test_a_hopeless_path_is_refused_before_the_work(audit, tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mpc_lab.report.page", lambda *_: pytest.fail("work was done"))

@@ -556,7 +556,7 @@ def test_check_fails_where_the_new_gap_is_larger():
         scoring_rules=["baseline", mpc.Column("score")], progress=False,
     )  # fmt: skip
     worse = audit.difference("score", "baseline")
-    with pytest.raises(mpc.AuditFailed, match="further from 0 than that of the old") as failed:
+    with pytest.raises(mpc.AuditFailed, match="further from 0 than the old one") as failed:
         worse.check(no_worse_by=0.1)
     assert failed.value.groups == ("a", "b")
     audit.difference("baseline", "score").check(no_worse_by=0.1)
