@@ -31,7 +31,13 @@ extensions = [
     "schema_tables",
     "tutorial_notebooks",
 ]
-exclude_patterns = ["_build", "_ext", "explanation/measured", "**.ipynb_checkpoints"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "explanation/measured",
+    "tutorials/seen",
+    "**.ipynb_checkpoints",
+]
 templates_path = ["_templates"]
 
 # Equations are MathML, which browsers draw by themselves: no script, no font from elsewhere.

@@ -363,7 +363,7 @@ def _refuse_twice(option: str, names: tuple[str, ...]) -> None:
 def _grid(epsilon: ArrayLike) -> tuple[float, ...]:
     try:
         given = np.atleast_1d(np.asarray(epsilon))
-        if given.dtype.kind in "SU":  # text that reads as a number is a slip all the same
+        if given.dtype.kind in "SU":  # text that reads as a number is still a slip
             raise TypeError
         grid = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
