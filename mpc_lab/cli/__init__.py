@@ -1,7 +1,7 @@
 """The door from the command line: ``mpc-lab``.
 
 May import from every room. Exit codes 0, 1 and 2 belong to the gate, so an error is 3 or above.
-What is heavy loads inside the commands, so that ``--version`` and ``--help`` answer at once.
+Heavy packages load inside the commands, so that ``--version`` and ``--help`` answer at once.
 """
 
 from __future__ import annotations
