@@ -76,7 +76,7 @@ class DuckLog(OpenLog):
         need_extra("duckdb", "a log larger than memory")
         self.files, self.spec = files, Spec(columns, drop)
         self.limits, self.spill = limits, spill
-        with spill_folder(spill):  # a missing folder is reported before the work
+        with spill_folder(spill):  # report a missing folder before the work
             self.stamp = files.stamp()
             groups = groups_in(files, self.spec)
             if not groups and not any(batch.num_rows for batch in files.batches(columns.roles())):
