@@ -100,7 +100,7 @@ class ErrorBox(widgets.HTML):  # type: ignore[misc]
 
 
 class ProgressRow(widgets.HBox):  # type: ignore[misc]
-    """How far long work has come, with the step it is at; hidden when there is none."""
+    """The progress of long work, and its current step; hidden when there is no work."""
 
     def __init__(self) -> None:
         self._bar = widgets.IntProgress(min=0, max=1)
