@@ -3,10 +3,10 @@ r"""Repeated looks at a growing log: intervals that hold at every look, an alarm
 Some are valid only for many queries. Those for bounded outcomes need no such limit, and come from
 bets: a query (or unit) adds :math:`x_q = D_q - \theta c_q`, with :math:`D_q` the sum of the
 differences of its :math:`c_q` pairs. If θ is the gap, :math:`x_q` has mean 0 given all before it.
-Outcomes within bounds that are R apart, and at most C pairs of a query, give :math:`|x_q| \le C (R
-+ |\theta|)`, so that a bet of less than the inverse of this never loses all. Bets against the true
-θ multiply the stake by :math:`1/a` at any time with probability a at most; the interval holds every
-θ against which the bets have not won that much.
+Outcomes within bounds that are R apart, and at most C pairs of a query, give
+:math:`|x_q| \le C (R + |\theta|)`, so that a bet of less than the inverse of this never loses all.
+Bets against the true θ multiply the stake by :math:`1/a` at any time with probability a at most;
+the interval holds every θ against which the bets have not won that much.
 
 Both kinds of capital fall (bets on larger gaps) or rise (on smaller ones) with θ, so that what
 happens between two points of a grid is bounded by what happens at them.
@@ -147,8 +147,8 @@ def change_evidence(z: Floats) -> Floats:
     return found
 
 
-# The share of the stake that one query may lose. For bets from sums it is a half, because log(1 +
-# x) ≥ x − x² holds for x ≥ −1/2.
+# The share of the stake that one query may lose. For bets from sums it is a half, since ln(1 + x) ≥
+# x − x² holds for x ≥ −1/2.
 MOST_LOST = 0.9
 MOST_LOST_OF_SUMS = 0.5
 # Bets from sums are a mixture, each bet half the one before.
