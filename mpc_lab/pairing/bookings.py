@@ -1,4 +1,4 @@
-"""What a sweep adds to, and what is booked of a pair, a query and a unit.
+"""The arrays that a sweep adds to, and how a pair, a query and a unit are booked in them.
 
 A *slot* is one group under one row of the sums: slots are the groups under the first row, then the
 groups under the second, and so on.
@@ -32,14 +32,14 @@ N_TWIN = 14
 # a unit and s its share of the pairs; the largest s; the largest S².
 CORRECTED, LARGEST_SHARE, LARGEST_SQUARE = range(3)
 N_WEIGHED = 3
-# A unit with all but so little of the pairs has all of them.
+# A unit that lacks no more than this share of the pairs has all of them.
 NOTHING_LEFT = 1e-12
 
 Index = int | np.int64
 
 
 class Weighing(NamedTuple):
-    """What a second sweep goes by and adds to, for what single units weigh.
+    """What a second sweep reads and adds to, to find the weight of single units.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Weighing(NamedTuple):
     found : float64 array (slot, bin, 3)
         See `CORRECTED`.
     pairs : float64 array (group, bin)
-        Of a mode of two sides; no rows where there is none.
+        Pairs of a mode of two sides; no rows where there is no such mode.
     side_weight, side_mean : float64 arrays (side, group, bin)
-        Of its sides.
+        The same for its sides.
     twin : float64 array (group, bin, 3)
         As `found`.
     powers : float64 array (slot, bin, 6)

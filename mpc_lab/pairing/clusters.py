@@ -60,7 +60,7 @@ def book_rows_of_entries(
     Parameters
     ----------
     listed : list of (Entries, Entries)
-        Of items and of dyads, for each row of sums.
+        The entries of items and of dyads, for each row of sums.
     twin : sequence of int
         The rows of a mode of two sides.
     sums, between : float64 arrays
@@ -477,7 +477,7 @@ def _two_sided(rows: list[ItemSums], between: Floats) -> ItemSums:
     squares = {}
     for k, name in enumerate(("inside", "outside")):
         shared = between[0, :, BETWEEN_SQUARES + 3 * k : BETWEEN_SQUARES + 3 * k + 3].T
-        # Only Σc·c′ is wanted, but the four sums of a product fold alike.
+        # Only Σc·c′ is wanted, but all four sums of a product are folded in the same way.
         own = {(m, m): np.stack([getattr(row, name)] * 4) for m, row in enumerate(rows)}
         both = {two: np.stack([sums] * 4) for two, sums in zip(TWO_ROWS, shared, strict=True)}
         squares[name] = fold_rows(own | both)[:, 0]

@@ -272,7 +272,7 @@ def _write_pair(
     shares: int,
 ) -> None:
     if i == j:
-        # Two items of one producer: it has the pair once, and meets nobody.
+        # Two items of one producer: the producer has the pair once, and there is no dyad.
         if shares == 1 or i % shares == share:
             write(to.items, side, i, unit, b, OF_BOTH, x, c)
         return

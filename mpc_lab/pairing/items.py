@@ -222,7 +222,7 @@ def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, whole: Whole)
     Parameters
     ----------
     found : sequence of (Rows, Rows)
-        Of items and of dyads, for each row of sums.
+        The rows of items and of dyads, for each row of sums.
     rows : SumRows
     whole : Whole
         What all pairs come to.
@@ -458,7 +458,7 @@ def _batches(pairs: Ints, at_once: int) -> Iterator[Ints]:
 def _split(
     moments: Moments, groups: Ints, share: _Share, buckets: int, log: Log, names: Masks
 ) -> list[_Bucket]:
-    """List the pairs of a part, book what units close, and deal the rest out to buckets."""
+    """List the pairs of a part, book what units close, and distribute the rest to buckets."""
     closed, sum_rows = _no_sums_by_group(moments), rows_in(moments)
     rows: list[list[list[tuple[Rows, Rows]]]] = [[] for _ in range(buckets)]
     for k, group in enumerate(groups.tolist()):
@@ -488,7 +488,7 @@ def _list_part(
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of a group in a part of a log; book the dyads that are not seen."""
     rows = rows_in(moments)
-    # Any item may be in another part too, so none of them can be closed here.
+    # Any item may also be in another part, so none of them can be closed here.
     lists = find_long_lists(group, rows.sides).keep_all(group)
     one_sided = tuple(mode for mode in moments.modes if not mode.two_sided)
     modes = moments.modes if moments.table is None else one_sided
@@ -520,7 +520,7 @@ def _close_units(
 
 
 def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
-    """Deal the rows of a share out to buckets, by their key."""
+    """Distribute the rows of a share to buckets, by their key."""
     key = _mix(rows.one, rows.other)
     if share.of > 1:
         mine = (key >> np.uint64(32)) % np.uint64(share.of) == share.number
@@ -535,7 +535,7 @@ def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
 
 
 def _merge(twin: Sequence[int], wholes: Sequence[Whole], buckets: list[_Bucket]) -> _Sums:
-    """Bring the rows of all parts together, and square them."""
+    """Join the rows of all parts, and square them."""
     n_groups, n_rows = len(buckets[0].rows), len(buckets[0].rows[0])
     weighed = np.stack([whole.nothing() for whole in wholes])
     n_bins = weighed.shape[-1]
