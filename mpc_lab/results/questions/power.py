@@ -97,7 +97,7 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
 
 
 def _floor(found: Any) -> Any:
-    """Return what more queries of the same items, or producers, cannot lower."""
+    """Return the variance that more queries of the same items, or producers, cannot lower."""
     over_items = owner_variance(found.variance_by)
     if over_items is None:
         return np.where(np.isnan(found.std_error), np.nan, 0.0)
@@ -125,7 +125,7 @@ def _label(
 # ---- the same in words, for an audit that decides little
 
 POWER = 0.8
-# With fewer than these a threshold that was chosen in another way leaves too little to find.
+# With fewer than these, a threshold that was chosen in another way has too few pairs.
 _FEW_PAIRS, _FEW_QUERIES = Enough().pairs, Enough().queries
 _FEW_GROUPS = 3
 
@@ -153,11 +153,11 @@ def findable(audit: Audit, part: Slice, options: Mapping[str, Any]) -> Iterator[
     ----------
     audit : Audit
     part : Slice
-        Of which the undecided groups are meant.
+        The part whose undecided groups are meant.
     options : mapping
         What :func:`mpc_lab.results.base.settings` gives.
     """
-    if options.get("rules"):  # verdicts of 0.1 are left as they were
+    if options.get("rules"):  # verdicts of version 0.1 are left as they were
         return
     undecided = part.having(INCONCLUSIVE)
     if undecided:
@@ -211,7 +211,7 @@ def _of_spread(audit: Audit, low: float, high: float) -> str:
 def _say_needed(
     audit: Audit, part: Slice, undecided: list[Cell], options: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Say how many queries the undecided groups need, by the same adjustment as their verdicts."""
+    """Say how many queries the undecided groups need, with the adjustment of their verdicts."""
     effect = gap_that_matters(options)
     if effect is None or not has_sums(audit):
         return
@@ -239,7 +239,7 @@ def _next_step(audit: Audit, part: Slice, undecided: list[Cell], options: Mappin
     threshold = threshold_of(options)
     chosen = isinstance(threshold, Enough | Powered)
     few = any(c.pairs < _FEW_PAIRS or c.effective < _FEW_QUERIES for c in undecided)
-    # One source of advice: sentences of the preflight have the numbers, and calls made for them.
+    # One source of advice: the preflight has the numbers, and calls made from them.
     advised = [one for one in audit._checked if one.leads_on]
     stops = bool(advised) and advised[0].state == "stop"
     known = any(one.check == "score direction" for one in advised)
