@@ -142,7 +142,7 @@ def intercepts(
         The weights of the least squares.
     degree : int
     cluster, level
-        As of an audit.
+        As in an audit.
     correct : bool
         Whether a side's part is corrected by (n − 1)/(n − k), as statsmodels does.
 
@@ -258,7 +258,7 @@ def estimate_sides(
         The estimate.
     codes : PairCodes
     cluster, level
-        As of `estimate_listed`.
+        As in `estimate_listed`.
 
     Returns
     -------

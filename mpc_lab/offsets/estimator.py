@@ -248,7 +248,7 @@ class FairOffsets:
         score : str, optional
             The column of the score; by default the ranking's.
         unproven : bool
-            As of `transform`.
+            As in `transform`.
 
         Returns
         -------

@@ -63,7 +63,7 @@ class ListedWeights(NamedTuple):
     weight : float64 array (pair,)
         The weight of that query.
     estimand : int
-        As of `Weights`.
+        As in `Weights`.
     """
 
     query: Ints

@@ -149,7 +149,7 @@ def measured_labels(table: Frame, group: Hashable) -> Floats | None:
 
 
 def check_in_query(role: Role, query: Codes, other: Codes) -> Iterator[Problem]:
-    """Yield the rows of a query that share what must differ, or differ in what they must share."""
+    """Yield rows of a query with equal values that must differ, or unequal ones that must agree."""
     if role.is_unique:
         key = query.codes * len(other.labels) + other.codes  # both are below the number of rows
         ordered = np.sort(key)  # numpy's sort is several times faster than a hash table
