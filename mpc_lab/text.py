@@ -231,6 +231,18 @@ def round_count_up(count: float, digits: int = 2) -> int:
     return math.ceil(count / step) * step
 
 
+def two_digits(value: float) -> str:
+    """Return a number in two significant digits, without an exponent unless it is extreme.
+
+    Examples
+    --------
+    >>> two_digits(0.01234), two_digits(1.0), two_digits(123.4), two_digits(98765.0)
+    ('0.012', '1', '120', '99,000')
+    """
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if 100 <= abs(rounded) < _LARGE else f"{value:.2g}"
+
+
 def minus(words: str) -> str:
     """Return a number, or a sentence with numbers, with real minus signs.
 

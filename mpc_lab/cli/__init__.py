@@ -70,7 +70,7 @@ def _run(
     """Run one command, and return its exit code and the sentence of what went wrong, if any."""
     try:
         code, said = _answer(arguments, signals)
-    except SystemExit:  # of the parser, which has printed what was asked for
+    except SystemExit:  # raised by the parser, which has printed what was asked for
         if streams.lost() is None:
             raise
         code, said = BAD_INPUT, ""

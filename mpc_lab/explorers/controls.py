@@ -23,7 +23,7 @@ from mpc_lab.text import name as shown_name
 _HERE = Path(__file__).parent
 # A page that draws formulas must not take a name such as "$a$" for one.
 _ROWS_AT_MOST = 2_000
-# Of the smallest number of a column.
+# Significant digits of the smallest number in a column.
 _DIGITS = 4
 
 

@@ -43,7 +43,7 @@ from mpc_lab.files.values import (
 
 __all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "find_files", "take_upload"]
 
-_BYTES_OF_A_ROW = 300  # of an audit in memory: codes, scores, outcomes, masks, and these sorted
+_BYTES_OF_A_ROW = 300  # an audit in memory: codes, scores, outcomes, masks, and these sorted
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")  # 1,000 may be a thousand
 
 

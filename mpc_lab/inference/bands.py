@@ -21,7 +21,7 @@ from mpc_lab.vocabulary import Flags, Floats, Ints
 
 DRAWS = 20_000
 _BLOCK = 1 << 20
-_ADDS_NOTHING = 1e-8  # of a variance of 1
+_ADDS_NOTHING = 1e-8  # as a share of a variance of 1
 
 
 def covariance(pairs: Floats, delta: Floats, cc: Floats, cd: Floats, dd: Floats) -> Floats:

@@ -134,7 +134,7 @@ def _by_query(query: Ints, distance: Floats, d: Floats) -> tuple[Ints, Floats, F
     return np.append(first, len(query)), distance, d
 
 
-# Of the cubic: x⁰ to x⁶, then d to d·x³.
+# The sums that the cubic needs: x⁰ to x⁶, then d to d·x³.
 _CUBIC = 4
 
 

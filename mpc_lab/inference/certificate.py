@@ -115,7 +115,7 @@ def certify(
     level : float
         Probability that the band covers all bins.
     seed : int
-        Of the simulation behind the band.
+        Seed of the simulation behind the band.
 
     Returns
     -------

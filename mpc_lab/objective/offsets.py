@@ -44,7 +44,7 @@ RIDGE = 1e-3
 MOST_STEPS = 10
 _WIDTH = 0.5
 _LONGEST_STEP = 0.25
-_ENOUGH = 0.5  # of a standard error
+_ENOUGH = 0.5  # standard errors
 _FEWEST = 3.0
 
 

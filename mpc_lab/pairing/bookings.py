@@ -93,7 +93,7 @@ class Bookings(NamedTuple):
     cross : float64 array (slot, bin, bin, 3)
         What two bins add together over units: Σc·c′, Σc·U′, ΣU·U′; no rows where not wanted.
     twin : float64 array (group, bin, 14)
-        Of a mode of two sides, the queries and the units with pairs on both; over units the
+        For a mode of two sides, the queries and the units with pairs on both; over units the
         changes of Σc·c′, Σc·U′, ΣU·c′, ΣU·U′ of the rows below and above, below and tied, above
         and tied; no rows where no mode has two sides.
     twin_cross : float64 array (group, 3, bin, bin, 4)
@@ -152,7 +152,7 @@ def book_pair(
     Parameters
     ----------
     sums, unit, touched, query_bin
-        Of `Bookings` and `Scratch`, taken out of these before the loops.
+        Fields of `Bookings` and `Scratch`, taken out of these before the loops.
     """
     sums[slot, b, SQUARES] += x * x
     unit[slot, b, 0] += 1.0

@@ -90,7 +90,7 @@ class UnitScores(NamedTuple):
     outer : float64 array (column, column)
         Σ over units of g g', g the sum of w x e over the pairs of a unit.
     weight, weight_squares : float
-        Of the pairs that are not tied: Σ over units, and Σ of squares.
+        The weight of the pairs that are not tied: Σ over units, and Σ of squares.
     units : int
         Units with a pair.
     """

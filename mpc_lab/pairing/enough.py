@@ -75,7 +75,7 @@ def _spread(source: Source, walk: Walk, word: int, n_groups: int) -> Floats:
     if closeness == QUERY_SD:
         return np.ones(n_groups)
     if closeness == PERCENTILE:
-        return np.full(n_groups, math.sqrt(1 / 12))  # of shares that are spread evenly
+        return np.full(n_groups, math.sqrt(1 / 12))  # evenly spread shares
     n_rows = source.facts.n_rows
     start = np.stack([NOTHING] * n_groups)
     totals = walk.total(partial(_add_scores, word, n_groups, None), "spread of scores", start)

@@ -155,7 +155,7 @@ def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSum
     ]
     order = None
     if not isinstance(log, MovedLog):
-        # Of a mode whose sides reach further than ε the furthest bin does too.
+        # If the sides of a mode reach further than ε, so does its furthest bin.
         reach = max((float(one.pair_bins.edges[-1]) for one in layouts), default=0.0)
         order = _order_items(log, neighbours, _has_close(log, reach))
     found: list[list[ItemSums]] = []

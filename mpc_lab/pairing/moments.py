@@ -105,7 +105,7 @@ class Together(Quadratic):
     sides : float64 array (3, 4, group, threshold, threshold′), optional
         The products of either side.
     joined : float64 array (group, threshold, threshold′), optional
-        Of the mode of two sides, ΣU·U′ of clusters joined and centred at their estimates, where it
+        For the mode of two sides, ΣU·U′ of clusters joined and centred at their estimates, where it
         goes by cells of places.
     """
 

@@ -18,7 +18,7 @@ from mpc_lab.vocabulary import Flags, Floats, Ints
 # A unit with more than this share of the pairs is heavy; of two sides, of either.
 HEAVY = 1 / 32
 MOST_HEAVY = 31
-# Of light units Σ c^a U^b for these a, b.
+# The sums Σ c^a U^b over light units, for these a, b.
 POWERS = ((3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))
 N_POWERS = len(POWERS)
 # Of the sides b and a of a mode of two: these powers of either; then for each of these powers of

@@ -579,7 +579,7 @@ def _sum_products(
         Units with a pair.
     sums : float64 array (weight or sum, side, group)
     products : float64 array (3, 4, group)
-        Of the sides below and above with themselves and with each other.
+        The products of the sides below and above with themselves and with each other.
     weights : float64 array (3, group)
         What single units weigh; see `CORRECTED`.
     """

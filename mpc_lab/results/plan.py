@@ -66,7 +66,7 @@ from mpc_lab.vocabulary import (
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
 _PAIRS_AT_MOST = 10**6
-_LARGEST = 1e100  # of an outcome
+_LARGEST = 1e100  # the largest outcome
 BASELINE = "baseline"
 
 

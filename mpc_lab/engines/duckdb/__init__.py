@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
     from mpc_lab.scoring.calibrated import Steps
 
-_BYTES_IN_A_ROW = 128  # of a chunk, with the copies that a pass makes
+_BYTES_IN_A_ROW = 128  # bytes per row of a chunk, with the copies that a pass makes
 
 
 class DuckLog(OpenLog):

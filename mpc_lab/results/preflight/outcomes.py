@@ -39,6 +39,7 @@ from mpc_lab.vocabulary import COMPLEMENT, DIRECTIONS, SYMMETRIC, Floats, Ints
 AGAINST = -4.0  # standard errors
 WEAKEST = -0.02
 FEWEST_QUERIES = 5
+_FALLS = "the outcome falls as the score rises, as it would if the score were a distance or a rank"
 
 
 def check_direction(look: Look) -> Finding | None:
@@ -61,7 +62,7 @@ def check_direction(look: Look) -> Finding | None:
     shown = f"Within queries the rank correlation of score and {word} is {correlation:.2f}"
     if z < AGAINST and correlation < WEAKEST:
         ascending = bool(ranking.columns.ascending)
-        sentence = f"{shown}: the score runs against the outcome, as a distance or a rank does."
+        sentence = f"{shown}: {_FALLS}."
         return Finding(name, STOP, sentence, look.again(ascending=not ascending))
     if z >= -AGAINST:
         return _reversed_among_close(look, shown) or Finding(name, OK, f"{shown}.")
@@ -92,10 +93,7 @@ def _direction_of_close(look: Look) -> Finding | None:
     against = _run_against(look)
     if not against:  # close pairs would show this from a steep slope alone
         return None
-    sentence = (
-        f"In group {quote(against[0])} the score runs against the outcome, as a distance or a "
-        f"rank does.{and_more(len(against) - 1)}"
-    )
+    sentence = f"In group {quote(against[0])} {_FALLS}.{and_more(len(against) - 1)}"
     ascending = bool(look.columns.get("ascending"))
     return Finding(DIRECTION, STOP, sentence, look.again(ascending=not ascending))
 

@@ -26,7 +26,7 @@ from mpc_lab.results.preflight.look import (
 )
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import listing, noun, number, quote, round_count_up
+from mpc_lab.text import listing, noun, number, quote, round_count_up, two_digits
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 # ---- could a gap have been found?
@@ -59,8 +59,10 @@ def check_enough_pairs(look: Look) -> Finding | None:
     # The median group; with an even number, the better of the two in the middle.
     middle = sorted(known)[(len(known) - 1) // 2]
     if middle <= limit:
-        relative = f"{number(middle, 3)} in {word}, {middle / spread:.2g} of its standard deviation"
-        sentence = f"A gap of {relative}, would be found in most groups."
+        relative = f"{two_digits(middle / spread)} of its standard deviation"
+        sentence = (
+            f"A gap of {number(middle, 3)} in {word}, {relative}, would be found in most groups."
+        )
         return Finding(name, OK, sentence)
     # Without rows, the spread is known only for items in close pairs.
     among = "" if look.ranking is not None else " among close items"
@@ -215,11 +217,13 @@ def check_threshold(look: Look) -> Finding | None:
         unit = "of the score's standard deviation" if closeness == "score" else "on its scale"
         sentence = (
             f"Pairs of {len(far):,} {noun(len(far), 'group')} are up to "
-            f"{reach[group] / spread:.2g} {unit} apart ({quote(group)}): too far for a tie."
+            f"{two_digits(reach[group] / spread)} {unit} apart ({quote(group)}): too far for a tie."
         )
         chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
         if closeness == "score" and (step := _step(look)) > FAR * spread:
-            sentence += f" Different scores of a query differ by {step / spread:.2g} of it or more."
+            sentence += (
+                f" Different scores of a query differ by {two_digits(step / spread)} of it or more."
+            )
             whole = "Give the score as it was before it was rounded or turned into a rank."
             return Finding(name, CAUTION, sentence, whole)
         return Finding(name, CAUTION, sentence, _nearer(look, chosen))
@@ -227,7 +231,7 @@ def check_threshold(look: Look) -> Finding | None:
         return found
     largest = max(reach.values(), default=0.0) / spread if spread else 0.0
     return Finding(
-        name, OK, f"Scores of a pair are at most {largest:.2g} standard deviations apart."
+        name, OK, f"Scores of a pair are at most {two_digits(largest)} standard deviations apart."
     )
 
 

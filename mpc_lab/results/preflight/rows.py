@@ -31,7 +31,7 @@ from mpc_lab.results.preflight.look import (
 from mpc_lab.results.questions.power import threshold_of
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import missing_rows
-from mpc_lab.text import between, listing, plural, quote
+from mpc_lab.text import between, listing, plural, quote, two_digits
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ def _steps_of_walked(look: Look) -> Finding | None:
     if not known or look.columns.get("score") is None:
         return None
     group, times = max(known.items(), key=lambda entry: entry[1])
-    said = f"The threshold has {times:.2g} times the pairs that were wanted in group"
+    said = f"The threshold has {two_digits(times)} times the pairs that were wanted in group"
     if times * (1 - TIED_SHARE) >= 1:
         sentence = f"{said} {quote(group)}, because so many scores are exact ties."
         return Finding("score steps", CAUTION, sentence, "Log the score before it is rounded.")
