@@ -2,7 +2,7 @@
 
 A group may be called anything, and a terminal obeys what it is sent: every name from data goes
 through :func:`plain`. Numbers are written with ``-`` where the text may be printed anywhere, and
-with a real minus sign by :func:`minus` and all that a page or a chart shows. May import from:
+with a real minus sign by :func:`minus` and everywhere on a page or a chart. May import from:
 nothing.
 """
 

@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Texts = NDArray[np.str_]
 Objects = NDArray[np.object_]
-# Bins of ε, of which there are few.
+# Bins of ε; there are few of them.
 Bins = NDArray[np.int32]
 FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 

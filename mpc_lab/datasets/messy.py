@@ -162,7 +162,7 @@ class MessyTruth:
 
 
 def messy_truth() -> MessyTruth:
-    """Return what is known of :func:`mpc_lab.datasets.messy`, the same for every seed.
+    """Return the truth behind :func:`mpc_lab.datasets.messy`, the same for every seed.
 
     Examples
     --------

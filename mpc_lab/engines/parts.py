@@ -296,7 +296,7 @@ class Rescoring(Protocol):
 
 @dataclass(frozen=True)
 class _OnTerms:
-    """The log of a rule on other terms; with `against`, of one group and its partners alone."""
+    """The log of a rule on other terms; with `against`, only one group and its partners."""
 
     rescoring: Rescoring
     terms: Terms
@@ -392,7 +392,7 @@ def find_members(masks: Sequence[Any] | Masks, group: int) -> Flags:
 def count_rows(
     known: Known, parts: Parts, plan: Plan, outcomes: Sequence[tuple[float, float]], **counts: int
 ) -> Facts:
-    """Add counts to what is known of a log, and the spread of scores if a rule needs it.
+    """Add counts to the facts about a log, and the spread of scores if a rule needs it.
 
     `outcomes` are the lowest and the highest outcome of each part that has rows.
     """

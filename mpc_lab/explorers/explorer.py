@@ -153,7 +153,7 @@ class Explorer(CellTraits):
         """Bring the view up to date with the state."""
 
     def call(self) -> str:
-        """Return the expression that makes what is shown, of ``audit``; by default the audit."""
+        """Return the expression of ``audit`` that makes what is shown; by default the audit."""
         return "audit"
 
     @property

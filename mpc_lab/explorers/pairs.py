@@ -518,7 +518,7 @@ class PairBook:
 
     @cached_property
     def differences(self) -> Floats:
-        """The outcome of the group's item less that of the other, of each searched pair."""
+        """For each searched pair, the outcome of the group's item less that of the other."""
         return np.asarray(self._cell.log.contrast(self._i, self._j), dtype=np.float64)
 
     def names(self, pair: int) -> tuple[str, str]:

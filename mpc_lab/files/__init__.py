@@ -80,7 +80,7 @@ def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -
 
 
 class _Upload(str):
-    """The path of an upload: in a folder of ours, of which sentences say nothing."""
+    """The path of an upload: in a folder of our own, which sentences do not mention."""
 
     def __repr__(self) -> str:
         return repr(os.path.basename(self))

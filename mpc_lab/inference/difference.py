@@ -253,7 +253,7 @@ def _run(some: Flags) -> slice:
 
 
 def stack_tables(is_new: Floats, error: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Return Σz² over clusters, plain and with CR3 by parts, of the difference and of the sum.
+    """Return Σz² over clusters of the difference and of the sum, plain and with CR3 by parts.
 
     Parameters
     ----------

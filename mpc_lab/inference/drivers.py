@@ -1,7 +1,7 @@
 """What an estimate would be without each query, item or producer, from listed pairs.
 
 Nothing is approximated: the sums of a cluster are taken out of the sums of all pairs, on each side
-of a tie and in each cell of places, and what is left is put together as it was before.
+of a tie and in each cell of places, and what remains is combined as before.
 """
 
 from __future__ import annotations

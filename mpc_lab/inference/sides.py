@@ -110,7 +110,7 @@ def by_score(
 
 
 def by_place(distance: Floats, d: Floats, place: Ints, other: Ints, codes: PairCodes) -> SidedPairs:
-    """Return pairs on the side, and in the cell, of the places that were logged."""
+    """Return pairs on the sides, and in the cells, that the logged places say."""
     part = parts_of(place, other)
     weight = np.array([part < N_CELLS, part >= N_CELLS]).astype(float)
     return SidedPairs(distance, d, weight, part % N_CELLS, N_CELLS, codes)

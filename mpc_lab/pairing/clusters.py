@@ -347,7 +347,7 @@ def _wipe(held: Floats, held_bins: Masks) -> None:
 
 @inlined
 def _close_squares(squares: Floats, held_bins: Masks, sums: Floats) -> None:
-    """Book the changes of Σc·c′ of two rows, of items inside the group and of those outside."""
+    """Book the changes of Σc·c′ of two rows, for items inside the group and for those outside."""
     total = np.zeros((3, 2))
     for word in range(len(held_bins)):
         bits = held_bins[word]

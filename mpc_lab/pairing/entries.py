@@ -496,7 +496,7 @@ def _list_listed(
 #
 # Sums are float64 arrays (bin, 10): in its first bin the cluster itself; Σc² of its pairs on the
 # side of the group and on the other side; then Σc², ΣcU and ΣU², over clusters and over clusters
-# inside a unit; then, of dyads, the pairs of which it is not seen whether they recur. What is
+# inside a unit; then, for dyads, the pairs that might recur unseen. What is
 # booked in a bin is the change there, so that sums of different clusters add up, and bins are
 # cumulated at the end.
 

@@ -52,7 +52,7 @@ from mpc_lab.vocabulary import Bins, Flags, Floats, Ints, Masks
 
 # Rows whose items are walked by one job: each job holds an entry for every item.
 _ROWS_IN_A_JOB = 1 << 17
-# What the pairs of each query count, by slot, is held for so many.
+# For how many queries at a time the weights of pairs are held, by slot.
 _MOST_FACTORS = 1 << 25
 Spread = Callable[[Callable[[tuple[int, int]], Any], Sequence[tuple[int, int]], str], Any]
 
@@ -226,7 +226,7 @@ def _pack_rows(log: Log, word: int) -> Floats:
 
 
 def _join(wholes: Sequence[Whole]) -> Wholes:
-    """Put what all pairs of each group come to into the order of slots."""
+    """Put the sums over all pairs of each group into the order of slots."""
     weight, mean = (
         np.stack([getattr(whole, name) for whole in wholes], axis=1) for name in ("weight", "mean")
     )

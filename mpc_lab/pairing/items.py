@@ -149,7 +149,7 @@ class Rows(NamedTuple):
     one, other : int64 or uint64 arrays
         The item twice, or the lesser and the greater item.
     outside : uint8 array
-        From which item its pairs are seen, as of `Entries`; 0 for two items.
+        From which item its pairs are seen, as in `Entries`; 0 for two items.
     bin : int64 array
     pairs, sums : float64 arrays
     """
@@ -225,7 +225,7 @@ def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, whole: Whole)
         The rows of items and of dyads, for each row of sums.
     rows : SumRows
     whole : Whole
-        What all pairs come to.
+        The sums over all pairs.
     """
     weighed = whole.nothing()
     n_bins = weighed.shape[1]
@@ -512,7 +512,7 @@ def _count_pairs(group: GroupLog, modes: tuple[Mode, ...], *, apart: bool) -> li
 def _close_units(
     listed: list[tuple[Entries, Entries]], twin: Sequence[int], sums: Floats, between: Floats
 ) -> None:
-    """Book what items and dyads come to inside units, which are in this part."""
+    """Book the sums of items and dyads inside units, which are in this part."""
     here, together = np.zeros_like(sums), np.zeros_like(between)
     book_rows_of_entries(listed, twin, here, together)
     sums[..., UNIT_CC : UNIT_UU + 1] += here[..., UNIT_CC : UNIT_UU + 1]

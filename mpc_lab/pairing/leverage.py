@@ -18,7 +18,7 @@ from mpc_lab.vocabulary import Floats, Ints, Masks
 
 
 class Whole(NamedTuple):
-    """What all pairs of a group come to, which the sums of one item are compared with.
+    """The sums over all pairs of a group, which the sums of one item are compared with.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
 
 
 def whole_of(moments: Moments, group: int, rows: SumRows) -> Whole:
-    """Return what all pairs of one group of moments come to."""
+    """Return the sums over all pairs of one group of moments."""
     n_bins = moments.pairs.shape[2]
     n_rows = max([len(rows.sides), *(row + 1 for row in rows.twin)])
     weight, mean = np.zeros((2, n_rows, n_bins))

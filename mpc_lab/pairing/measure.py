@@ -417,7 +417,7 @@ def _outcome_sums(
 
 
 def find_complements(source: Source) -> list[tuple[int, int]]:
-    """Return the pairs of groups, by number, of which every row is in exactly one.
+    """Return the pairs of groups, by number, such that every row is in exactly one of the two.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def move_rows(log: Log, raised: Floats, score: Floats, masks: Masks) -> MovedLog
 
 
 def can_visit(log: MovedLog, layout: Layout) -> bool:
-    """Whether every pair of a member and another row can be visited, and is all that is wanted.
+    """Whether every pair of a member and another row can be visited, and nothing else is wanted.
 
     Neighbours need the order of the ranked list, modes of two sides and weights more than pairs;
     long lists are summed by windows, which need that order too.

@@ -52,7 +52,7 @@ def start_below(score: Floats, row: int, end: int, epsilon: float, from_: int) -
 def add_up(
     start: int, end: int, outcome: Floats, mask: Masks, bit: np.uint64, prefix: Floats
 ) -> float:
-    """Write what the first rows that are not members come to; return what was taken off outcomes.
+    """Write sums over the first rows that are not members; return the offset of outcomes.
 
     Outcomes are measured from one of them, so that a large number that all share does not drown
     their differences, and whole numbers stay whole.

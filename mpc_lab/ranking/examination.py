@@ -85,7 +85,7 @@ Curve = PowerLaw | PlaceTable
 
 
 def as_examined(given: Any) -> Hashable:
-    """Return a column's name as it is, and anything that goes by place as a curve.
+    """Return a column's name as it is, and anything given by place as a curve.
 
     Parameters
     ----------

@@ -31,10 +31,10 @@ class ColumnNames:
     """The columns of a `Ranking`, as they were named by the caller.
 
     ``query`` is a name, or a tuple of names; ``group`` is a name, or a tuple of the names of
-    boolean columns; what was not given is None. Beside the columns, what was said of them:
-    ``group_sep``, ``ascending``, ``outcome_name`` and ``examined_floor`` as in `Ranking`. What was
-    ``examined`` is a column, or a curve over places. A log without ``score`` is
-    rank-only: its places are its scores.
+    boolean columns; what was not given is None. Besides the columns, it holds the options about
+    them: ``group_sep``, ``ascending``, ``outcome_name`` and ``examined_floor`` as in `Ranking`.
+    What was ``examined`` is a column, or a curve over places. A log without ``score`` is rank-only:
+    its places are its scores.
     """
 
     query: Hashable
@@ -227,11 +227,11 @@ def one_or_more(value: object, role: str) -> Hashable:
     return names
 
 
-# ---- what is known of a log
+# ---- what is known about a log
 
 
 class Known(Protocol):
-    """What is known of a log before its rows are read."""
+    """What is known about a log before its rows are read."""
 
     @property
     def columns(self) -> ColumnNames:

@@ -1,7 +1,7 @@
 """From sums to estimates, verdicts and the labelled tree.
 
 The one place where plain arrays get names. Until then they have the axes (rule, mode, group); the
-modes are all that were summed over.
+modes are all those that were summed over.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def make_plan(
     estimand: str = PAIRS,
     correction: str = CR3,
 ) -> Plan:
-    """Check every option of an audit against what is known of the log."""
+    """Check every option of an audit against what is known about the log."""
     check_tolerance(tolerance)
     against = _against(log, against)
     if log.columns.is_rank_only:

@@ -275,7 +275,7 @@ def _literal(value: Any) -> str:
 
 
 def close_pairs(keys: Floats, epsilon: float) -> Ints:
-    """Return for each row how many rows above it, of its query, are at most epsilon away."""
+    """Return for each row how many rows above it in its query are at most epsilon away."""
     reach = np.searchsorted(keys, keys + epsilon, side="right")
     return np.asarray(reach - np.arange(1, len(keys) + 1), dtype=np.int64)
 

@@ -328,7 +328,7 @@ def check_repeated_lists(look: Look) -> Finding:
 
 
 def _repeated_share(query: Ints, mark: Floats, crossed: Floats) -> float:
-    """Return the share of the lists, of 3 rows or more, whose sums are those of an earlier one."""
+    """Return the share of lists with 3 rows or more that have the sums of an earlier list."""
     size = np.bincount(query)
     long = size >= 3
     sums = {"a": np.bincount(query, mark), "b": np.bincount(query, crossed), "n": size}

@@ -51,7 +51,7 @@ def intervals(audit: AuditBase, planned: int, level: float) -> tuple[Floats, Flo
     Parameters
     ----------
     audit : Audit
-        At a threshold that was fixed in advance, of an outcome with bounds.
+        An audit at a threshold that was fixed in advance, whose outcome has bounds.
     planned : int
         See :meth:`mpc_lab.Audit.confidence_sequence`.
     level : float
