@@ -168,7 +168,7 @@ def state(
 
 
 def _other_rules(audit: AuditBase) -> str:
-    """Say by which other rules a gate decides than the verdicts of a file."""
+    """Say where a gate decides by other rules than those behind the verdicts of a file."""
     rules = settings(audit).get("rules")
     if rules is None:
         return ""

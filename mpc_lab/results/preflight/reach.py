@@ -161,7 +161,7 @@ def _powered(look: Look, effect: float) -> Verbatim:
 
 
 def _room(look: Look) -> float:
-    """Return by what factor a threshold that is just not too far has more pairs."""
+    """Return how many times as many pairs the largest threshold that is not too far has."""
     reach = [v for v in look.of_cells("epsilon").values() if math.isfinite(v) and v > 0]
     if not reach or look.options.get("closeness", "score") != "score":
         return 0.0
