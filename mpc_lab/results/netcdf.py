@@ -61,7 +61,7 @@ _LONGEST_IN_HEADER = 60_000
 # What netCDF writes in place of labels for a dimension without labels.
 _NO_LABELS: Final = "This is a netCDF dimension but not a netCDF variable. {:10d}"
 SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
-# Well above what any audit needs: about two hundred objects with at most some twenty attributes.
+# Well above what any audit needs: one or two hundred objects with some twenty attributes at most.
 _MOST_OBJECTS = 1_000
 _MOST_ATTRIBUTES = 1_000
 _LARGEST_ATTRIBUTE = 1 << 16
