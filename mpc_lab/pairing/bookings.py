@@ -202,7 +202,7 @@ def touched_bins(scratch: Scratch, slot: Index, bins: Ints) -> int:
 
 @inlined
 def cross_bins(cross: Floats, scratch: Scratch, slot: Index) -> None:
-    """Book what each two bins of this unit add together."""
+    """Book the products of every two bins of this unit."""
     n = touched_bins(scratch, slot, scratch.bins)
     for one in scratch.bins[:n]:
         c, u = scratch.unit[slot, one, 0], scratch.unit[slot, one, 1]
@@ -239,7 +239,7 @@ def close_twin_query(to: Bookings, scratch: Scratch, twin: Ints) -> None:
 
 @inlined
 def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
-    """Book what the rows below, above and tied of this unit change together.
+    """Book the changes of the products of this unit's rows below, above and tied.
 
     Where one of the two sides has no pair, nothing changes: a tie is on both.
     """
@@ -281,7 +281,7 @@ def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
 
 @inlined
 def cross_twin(to: Bookings, scratch: Scratch, twin: Ints, others: Ints) -> None:
-    """Book what each bin of one row of this unit and each of another add together."""
+    """Book the products of each bin of one row of this unit with each bin of another."""
     n_groups = len(to.twin_cross)
     for g in range(n_groups):
         for k in range(3):
@@ -370,7 +370,7 @@ def _keep_slot(
 
 @inlined
 def weigh_twin(to: Weighing, scratch: Scratch, twin: Ints) -> None:
-    """Book the same of a mode of two sides: the part on a side goes by its share of that side."""
+    """Book the same for a mode of two sides: each part is weighed by its share of its own side."""
     n_groups, n_bins = to.pairs.shape
     for g in range(n_groups):
         below, above = twin[0] * n_groups + g, twin[1] * n_groups + g
@@ -452,7 +452,7 @@ def close_unit(to: Bookings, scratch: Scratch, n_slots: int) -> None:
 
 @inlined
 def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None:
-    """Add what is between two thresholds, given what is below each, to its unit and query."""
+    """Add the pairs between two thresholds, given the pairs below each, to their unit and query."""
     pairs, total, squares = 0.0, 0.0, 0.0
     for b in range(len(found)):
         c = found[b, 0] - pairs

@@ -195,8 +195,8 @@ class Scaling(NamedTuple):
     r"""How the two sides of a cluster become one: :math:`\sum_X \alpha_X (U_X - \eta_X c_X)`.
 
     With :math:`\alpha_X = P / 2W_X` and :math:`\eta_X` the mean of the side less the estimate, a
-    cluster has so many *pairs* :math:`\sum_X \alpha_X c_X` and such a *sum* that all rules for a
-    mean over P pairs hold: the sum less the estimate times the pairs is P times the contribution
+    cluster has the *pairs* :math:`\sum_X \alpha_X c_X` and the *sum* above, for which all rules for
+    a mean over P pairs hold: the sum less the estimate times the pairs is P times the contribution
     of the cluster.
 
     Attributes
@@ -277,7 +277,7 @@ def fold_rows(products: Mapping[tuple[int, int], Floats], thresholds: bool = Fal
 
 
 class SideTable(NamedTuple):
-    """What turns a pair into what it adds to the error of an estimate.
+    """The numbers that give what a pair adds to the error of an estimate.
 
     Attributes
     ----------
