@@ -93,7 +93,7 @@ def book_rows_of_entries(
 
 
 def of_row(whole: Whole | None, weighed: Floats | None, row: int) -> tuple[Floats, Floats, Floats]:
-    """Return what the items of one row of sums are weighed by, and where what they change goes."""
+    """Return the totals for weighing items of one row of sums, and the array to add results to."""
     if whole is None or weighed is None or not whole.weight[row].any():
         return _NOT_WEIGHED
     return whole.weight[row], whole.mean[row], weighed[row]

@@ -436,7 +436,7 @@ def _list_pairs(
 
 @inlined
 def _share_bins(held: Floats, twin: Ints) -> None:
-    """Give three sides the pairs of the first two together; those of the third are in both."""
+    """Give all three sides the pairs of the first two together, which contain the third's."""
     if not len(twin):
         return
     below, above, tied = twin[0], twin[1], twin[2]
