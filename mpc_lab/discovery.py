@@ -219,7 +219,7 @@ def _half(ranking: Ranking, seed: int) -> Flags:
 
 
 def _refuse_what_has_no_slices(ranking: Ranking, every: Sequence[Attribute]) -> None:
-    """Refuse outcomes that are all alike, and attributes that say nothing about items."""
+    """Refuse outcomes that are all equal, and attributes that cannot distinguish items."""
     if (ranking.outcome == ranking.outcome[0]).all():
         raise MpcError(
             f"Outcomes must differ between rows; got {ranking.outcome[0]:g} in every row. Name "
@@ -255,7 +255,7 @@ def _sweep(ranking: Ranking, names: tuple[str, ...], options: Mapping[str, Any])
     enough = np.isfinite(head["p_value"].values)
     enough &= head["n_effective"].values >= FEWEST_CLUSTERS
     if "place_overlap" in head:
-        # Pairs that were not shown as the mode takes them to be say nothing.
+        # Pairs that were not shown in the order that the mode assumes say nothing.
         enough &= ~(head["place_overlap"].values < LEAST_OVERLAP)
         enough &= ~(head["shown_above"].values > MOST_SHOWN_ABOVE)
     kept = np.flatnonzero(enough)

@@ -54,7 +54,7 @@ def near_match(name: object, choices: Iterable[str]) -> str:
 
 
 def _closest(name: str, names: list[str]) -> str | None:
-    """Return the name that looks most like another, be it in capitals; None where none does."""
+    """Return the known name most similar to another, ignoring case; None if none is similar."""
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return close[0]

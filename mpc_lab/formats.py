@@ -43,7 +43,7 @@ class JudgedRanking(Ranking):
     qrels : pandas.DataFrame
         Every judgement: ``query``, ``item``, ``relevance``.
     unjudged : {"drop", "zero"}
-        What became of documents without a judgement.
+        What was done with documents without a judgement.
     n_unjudged : int
         How many there were.
     """
@@ -57,7 +57,7 @@ class JudgedRanking(Ranking):
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What an audit keeps of where its rows come from, and says in its summary."""
+        """What an audit stores about where its rows come from, and says in its summary."""
         counts = {"n_ranked": len(self.run), "n_unjudged": self.n_unjudged}
         paths = {"paths": self._paths} if self._paths else {}
         return {"kind": "run", "unjudged": self.unjudged, **counts, **paths}
@@ -68,7 +68,7 @@ class JudgedRanking(Ranking):
         return f"{super().__repr__()[:-1]}; {judged}, {fate}>"
 
     def ndcg_qrels(self, k: int = 10) -> pd.Series[float]:
-        """Return the NDCG of each judged query the way trec_eval computes it.
+        """Return the NDCG of each judged query as trec_eval computes it.
 
         In contrast to :attr:`mpc_lab.Audit.objective`, the ideal list is made of all judged
         documents, ranked or not; lists end at place `k`; a document without a judgement, or with

@@ -1,4 +1,4 @@
-"""Parts of a page, in which a text from data is shown and never obeyed.
+"""Parts of a page, in which text from data is shown but never interpreted.
 
 A text enters a page through :func:`escape` alone; what is called HTML here has been through it.
 May import from ``errors`` to ``writing``.
@@ -21,7 +21,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.text import minus, name, plain
 from mpc_lab.writing import replacing
 
-# Classes at which a page's own MathJax passes by: a name may hold a dollar sign.
+# Classes that a page's own MathJax skips: a name may hold a dollar sign.
 NO_MATH = "mathjax_ignore tex2jax_ignore"
 _LIBRARY_END = "\n// end of the chart library\n"
 
@@ -45,7 +45,7 @@ def escape(text: object, *, lines: bool = False) -> str:
 
 
 def label(text: object) -> str:
-    """Return a name from data: cut if it is long, and kept apart from the text around it."""
+    """Return a name from data: cut if it is long, and isolated from the text around it."""
     return f"<bdi>{escape(name(text))}</bdi>"
 
 

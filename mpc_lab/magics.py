@@ -76,7 +76,8 @@ class _Magic:
         self.__name__ = "mpc_audit"
 
     def __call__(self, line: str, cell: str | None = None) -> Any:
-        # IPython leaves frames with this name out of a traceback: an error of the cell is its own.
+        # IPython omits frames with this name from tracebacks, so that an error of the cell shows as
+        # its own.
         __tracebackhide__ = True
         options = self._options(line)
         last = None if cell is None else _run(self._shell, cell, options.frame is None)
@@ -84,7 +85,7 @@ class _Magic:
             frame = last if options.frame is None else self._find(options.frame)
             found = self._audit(frame, options)
         except MpcError as error:
-            # Only the sentence is of use; IPython shows this error without a traceback.
+            # Only the sentence is useful; IPython shows this error without a traceback.
             raise UsageError(str(error)) from None
         self._shell.user_ns[options.name] = found
         return found.explore() if options.explore else found

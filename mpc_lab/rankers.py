@@ -29,8 +29,8 @@ from mpc_lab.vocabulary import Floats, Ints
 
 __all__ = ["svd"]
 
-# ARPACK draws a new vector where a matrix of low rank leaves it none; older scipy has no seed for
-# that, and its scores may then differ in the last bits from run to run.
+# ARPACK draws a new random vector if a matrix of low rank leaves it none; older scipy has no seed
+# for that, so that scores may differ in the last bits from run to run.
 _SEED: dict[str, Any] = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 _CELLS_AT_ONCE = 2**16
 

@@ -1,4 +1,4 @@
-"""What the columns of a log are for: every role, with all that is asked and said of it.
+"""The roles of a log's columns, with everything that is asked and said about each role.
 
 May import from: nothing here.
 """
@@ -17,13 +17,13 @@ class Role:
     name : str
         The keyword of `mpc_lab.Ranking`, the key of a config file, and the word in errors.
     label, hint : str
-        What the panel that starts from a log says of it.
+        What the panel that starts from a log says about it.
     help : str
-        What the command line says of it.
+        What the command line says about it.
     words : tuple of str
         Words in the name of a column that suggest the role, the most telling first.
     is_needed : bool
-        Whether there is no audit without it.
+        Whether every audit needs it.
     takes_several : bool
         Whether it may be several columns together.
     is_number : bool
@@ -57,7 +57,7 @@ def _role(name: str, hint: str, help: str, words: str, **settings: bool) -> Role
     return Role(name, name.capitalize(), hint, help, tuple(words.split()), **settings)
 
 
-# In the order in which a person is asked for them.
+# In the order in which people are asked for them.
 ROLES = {
     role.name: role
     for role in (
@@ -83,7 +83,7 @@ ROLES = {
             "label",
             "what an item is called: a title",
             "what an item is called where it is shown, such as its title",
-            "",  # guessed by its values
+            "",  # guessed from its values
             may_be_missing=True,
         ),
         _role(

@@ -291,7 +291,7 @@ def audit_slices(
             return _run(plan, log, source)
 
 
-# What an audit is shown with, and not made with.
+# Keywords that affect how an audit is shown, not what it computes.
 _ELSEWHERE = {
     "title": " Give it where the audit is shown: audit.report(path, title=…), "
     "audit.model_card(title=…) or mpc.charts.forest(audit, title=…)."
@@ -335,7 +335,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
     layouts = [insert_thresholds(own, grid) for own in epsilon]
     later = _Later(plan, log, layouts, grid)
     if log.ranking is None:
-        # To read the log once more for the grid would take longer than to sweep it now.
+        # Reading the log again for the grid would take longer than sweeping it now.
         own = [
             part.at(index) for part, (_, _, index) in zip(later.sweep(source), layouts, strict=True)
         ]
@@ -389,7 +389,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         cross=later.cross,
         own=own,
         grid=grid,
-        # To read a log again for every cell would take longer than once for all of them.
+        # Reading a log again for every cell would take longer than reading it once for all.
         curve_part=None if log.ranking is None else later.curve_part,
         reread=None if log.ranking is not None else partial(_reread, plan, log, source.facts),
         walk=_rewalk(plan, log),
@@ -398,7 +398,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
 
 
 def _complements(plan: Plan, source: Source) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return the groups that could contradict each other, and the rules under which they could.
+    """Return the groups that could contradict each other, and under which rules.
 
     At one threshold they cannot; compared with a third group, both may have the same direction.
     """
@@ -410,10 +410,10 @@ def _complements(plan: Plan, source: Source) -> tuple[list[tuple[int, int]], lis
 def _capped_sums(
     plan: Plan, log: OpenLog, source: Source, epsilon: Floats
 ) -> Callable[[], tuple[Floats, tuple[float, float]] | None]:
-    """Return what gives the sums of capped pairs, with the bounds, for repeated looks.
+    """Return a function that gives the sums of capped pairs, with the bounds, for repeated looks.
 
-    Only a threshold fixed in advance has such a sequence. A log in memory is summed when the sums
-    are asked for; one that is walked, now, and only where bounds were given.
+    Only a threshold fixed in advance allows such a sequence. A log in memory is summed when the
+    sums are asked for; a log that is walked is summed now, and only if bounds were given.
     """
     bounds = plan.bounds
     if log.ranking is not None:
@@ -460,7 +460,7 @@ def _compare_sides(plan: Plan, source: Source, own: list[Moments]) -> list[TwoSi
 def _left_out(log: OpenLog, sides: list[TwoSides]) -> dict[str, int | float | str]:
     """Return the attributes that say which queries had too many pairs to look at.
 
-    A query has the number that it has among the rows in memory, or else in the walk.
+    A query is numbered by the rows in memory, or else by the walk.
     """
     left_out = [part.left_out for part in sides if len(part.left_out)]
     if not left_out:
@@ -506,12 +506,12 @@ def _walk_with(plan: Plan, log: OpenLog, columns: Sequence[str]) -> Iterator[tup
     """Walk a log that is not in memory once more, under the logged scores, with more columns."""
     rules: tuple[Rule, ...] = (Baseline(), *(Column(name) for name in columns))
     with log.source(replace(plan, scoring_rules=rules), None) as source:
-        # Whatever is not in memory is in parts.
+        # A log that is not in memory is in parts.
         yield cast("PartsSource", source).walk_logged(columns), source.facts
 
 
 class _Later:
-    """What is made when it is first asked for: what a second sweep finds on the whole grid.
+    """What is computed only when first asked for: the results of a second sweep on the whole grid.
 
     The grid reaches far beyond the headline's thresholds, and most of its pairs are there.
     """
@@ -546,13 +546,13 @@ class _Later:
         return assemble.curve(self._plan, on_grid, self._grid, self._in_edges, self.cross)
 
     def curve_part(self, group: str, rule: str) -> xr.Dataset:
-        """Return the curves of one group under one rule, with no work for the others."""
+        """Return the curves of one group under one rule, without work for the others."""
         if (group, rule) not in self._parts:
             self._parts[group, rule] = self._only(group, rule)._second_pass().curve()
         return self._parts[group, rule]
 
     def _second_pass(self) -> _Later:
-        """Compare both sides inside cells of places at every threshold: of one cell alone."""
+        """Compare both sides inside cells of places at every threshold, for one cell alone."""
         rule, (part,), (together,) = self._plan.scoring_rules[0], self.moments, self.cross(0)
         if part.cells is None:
             return self
@@ -577,7 +577,7 @@ class _Later:
 
     @property
     def moments(self) -> list[Moments]:
-        """The sums on the whole grid, with what CR3 needs, and over items where it is wanted."""
+        """The sums on the whole grid, with what CR3 needs, and over items if wanted."""
         if self._moments is None:
             self._sweep_again()
         return self._moments or []
@@ -601,7 +601,7 @@ class _Later:
 
 
 def _measure(plan: Plan, source: Source, rule: Rule, edges: Floats) -> Moments:
-    """Sweep once; sums over items, which come later, count these too, but not over producers."""
+    """Sweep once. Later sums over items count the items too; sums over producers do not."""
     count_items = not _items(plan) or plan.owner != ITEM
     modes = plan.swept_modes
     return measure(source, rule, edges, modes=modes, items=False, count_items=count_items)
@@ -657,7 +657,7 @@ def _flags(chosen: Sequence[_Chosen]) -> dict[str, Flags]:
 def _choose(
     plan: Plan, source: Source, rule: Rule, thresholds: tuple[Quantile | Smallest, ...]
 ) -> list[Headline]:
-    """Find thresholds; among shares of a list, rounding must not make equal ones differ."""
+    """Find thresholds; where scores are shares of a list, rounding must not separate equal ones."""
     found = choose_thresholds(source, rule, thresholds)
     if plan.closeness != PERCENTILE:
         return found

@@ -2,7 +2,7 @@
 
 A group may be called anything, and a terminal obeys what it is sent: every name from data goes
 through :func:`plain`. Numbers are written with ``-`` where the text may be printed anywhere, and
-with a real minus sign by :func:`minus` and all that a page or a chart shows. May import from:
+with a real minus sign by :func:`minus` and everywhere on a page or a chart. May import from:
 nothing.
 """
 
@@ -85,7 +85,7 @@ def quote(label: object) -> str:
 
 
 def labels(names: Iterable[object]) -> list[str]:
-    r"""Return names short enough for a chart or a menu, still different from each other.
+    r"""Return names short enough for a chart or a menu, but still different from each other.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def middle_cut(names: Iterable[object], at_most: int = _LABEL_AT_MOST) -> list[s
 
 
 def _cut_apart(names: Sequence[str], at_most: int) -> list[str]:
-    """Return names cut in their middle; those that are then alike show where they differ."""
+    """Return names cut in their middle; names that would then be equal show where they differ."""
     shown = [_without_middle(one, at_most) for one in names]
     for cut in set(shown):
         alike = [k for k, one in enumerate(shown) if one == cut]
@@ -139,13 +139,13 @@ def _around_differences(names: Sequence[str], at_most: int) -> list[str]:
     start, end = _beginning(names), _beginning([one[::-1] for one in names])
     end = min(end, min(map(len, names)) - start)
     first = names[0]
-    # Beginning and end have a third of the room at least: they may tell these from others.
+    # Beginning and end get at least a third of the room each, since they may identify the name.
     widest = at_most - 2 - at_most // 3
     longest = max(map(len, names))
     word_end = (first[len(first) - end :] + " ").find(" ")
     if longest - start - end + word_end <= widest:
         end -= word_end
-    # From the beginning of its word, and from the one before that where there is room.
+    # From the beginning of its word, or of the word before, if there is room.
     for wide in (widest, at_most // 2):
         word = first.rfind(" ", 0, max(start - 1, 0)) + 1
         start = word if longest - end - word <= wide else start
@@ -219,7 +219,7 @@ def number(value: float, places: int) -> str:
 
 
 def round_count_up(count: float, digits: int = 2) -> int:
-    """Return a count in this many digits: of what is needed, never less than that.
+    """Return a count rounded up to this many digits, so that it is never less than what is needed.
 
     Examples
     --------
@@ -229,6 +229,18 @@ def round_count_up(count: float, digits: int = 2) -> int:
     power = math.floor(math.log10(count)) if count >= 1 else 0
     step: int = 10 ** max(power - digits + 1, 0)
     return math.ceil(count / step) * step
+
+
+def two_digits(value: float) -> str:
+    """Return a number in two significant digits, without an exponent unless it is extreme.
+
+    Examples
+    --------
+    >>> two_digits(0.01234), two_digits(1.0), two_digits(123.4), two_digits(98765.0)
+    ('0.012', '1', '120', '99,000')
+    """
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if 100 <= abs(rounded) < _LARGE else f"{value:.2g}"
 
 
 def minus(words: str) -> str:
@@ -284,7 +296,7 @@ def with_ends(value: float, low: float, high: float, places: int | None = None) 
 
 
 def beside(value: float, places: int) -> str:
-    """Return a number beside others of as many decimals: it may read as 0, which they explain.
+    """Return a number with the decimals of its neighbours; it may read as 0, which they explain.
 
     Examples
     --------
@@ -333,7 +345,7 @@ def with_interval(estimate: float, low: float, high: float, *, places: int | Non
     if not (math.isfinite(low) and math.isfinite(high)):
         return entry(estimate, 4 if places is None else places)
     value, ends = with_ends(estimate, low, high, places)
-    # Held together where lines are broken.
+    # Kept on one line with non-breaking spaces.
     return f"{value} ({ends})".replace(" to ", "\u00a0to\u00a0")
 
 
@@ -360,12 +372,12 @@ FEW = 10
 
 
 def is_few(count: float) -> bool:
-    """Return whether a count of queries is too small to leave the screen: 1 to 9."""
+    """Return whether a count of queries is too small to be shown outside the screen: 1 to 9."""
     return 0 < count < FEW
 
 
 def guard_count(count: float) -> str:
-    """Return a count of queries for what leaves the screen: few could be known one by one.
+    """Return a count of queries for a document: a small count might identify single queries.
 
     Examples
     --------
@@ -376,7 +388,7 @@ def guard_count(count: float) -> str:
 
 
 def guard_range(counts: Sequence[float]) -> str:
-    """Return the range of counts of queries for what leaves the screen.
+    """Return the range of counts of queries for a document.
 
     Examples
     --------

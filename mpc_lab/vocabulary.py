@@ -1,4 +1,4 @@
-"""The words that every room shares, each with all that is said and drawn of it.
+"""The words that every room shares, each with everything that is said and drawn about it.
 
 May import from: errors.
 """
@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Texts = NDArray[np.str_]
 Objects = NDArray[np.object_]
-# Bins of ε, of which there are few.
+# Bins of ε; there are few of them.
 Bins = NDArray[np.int32]
 FirstBins = NDArray[np.uint8] | NDArray[np.uint16]
 
@@ -90,7 +90,7 @@ class Side:
         epsilon = np.asarray(epsilon, dtype=np.float64)
 
         def end(multiple: float, closed: bool) -> Floats:
-            # Not 0 × ε: an ε without limit would make it no number.
+            # Not 0 × ε, which is NaN for an infinite ε.
             edge = multiple * epsilon if multiple > 0 else np.zeros(epsilon.shape)
             edge = edge if closed else np.nextafter(edge, -np.inf)
             return np.where(epsilon < 0, epsilon, edge)
@@ -104,7 +104,7 @@ _ENDS = ((min, "low"), (max, "high"))
 
 @dataclass(frozen=True)
 class Mode:
-    """A pairing mode: which pairs it keeps, and all that is said and drawn of it.
+    """A pairing mode: which pairs it keeps, and everything that is said and drawn about it.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Mode:
         One; or two, and the estimate is the mean of what each of them gives.
     bracket : str
         The mode whose interval a verdict rests on too: the hull of both must leave out 0, or be
-        inside the tolerance. By default none, and the verdict rests on the own interval.
+        inside the tolerance. By default none, and the verdict rests on the mode's own interval.
     judged_by : str
         The mode whose verdict this one carries; by default its own.
     against : str
@@ -231,7 +231,7 @@ SYMMETRIC = Mode(
     label="symmetric (both sides of a tie)",
     made_of=("matched", "mirrored"),
 )
-# The pairs that are on both sides of a tie.
+# The pairs on both sides of a tie.
 TIES = Side(0.0, 0.0)
 # In the order in which they are swept, stored and read.
 MODES = {mode.name: mode for mode in (MATCHED, MIRRORED, ADJACENT, SYMMETRIC)}
@@ -292,9 +292,9 @@ def swept_modes(asked: Iterable[str]) -> tuple[Mode, ...]:
 # cluster; "dyad": the pairs of the same two items; "_query": inside one query (or unit).
 QUERY_SUMS = ("naive", "query")
 ITEM_SUMS = ("item", "dyad", "item_query", "dyad_query")
-# Whom the pairs of an item are summed by: the item, or its producer. Either makes `ITEM_SUMS`.
+# What the pairs of an item are summed by: the item, or its producer. Either gives `ITEM_SUMS`.
 ITEM, PRODUCER = "item", "producer"
-# Those in which a cluster's sum is divided by 1 less its share of the pairs, before it is squared.
+# Sums in which a cluster's sum is divided by 1 less its share of the pairs before squaring.
 WEIGHED_SUMS = ("query", "item")
 CR3, PLAIN = "cr3", "plain"
 CORRECTIONS = (CR3, PLAIN)
@@ -305,7 +305,7 @@ _GREY = "#7a7a7a"
 
 @dataclass(frozen=True)
 class Variance:
-    """One way to put the variance of a mean over pairs together from sums over clusters.
+    """One way to assemble the variance of a mean over pairs from sums over clusters.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ class Variance:
     at_least : tuple of str
         Variances that it never falls below: the largest of these and of itself is used.
     owner : {"", "item", "producer"}
-        By whom items must be summed for it; "" where either will do.
+        What items must be summed by for it; "" if either is possible.
     public : bool
         Whether ``cluster=`` and ``std_error_by`` know it.
     correction, cr3 : str
@@ -352,7 +352,7 @@ class Variance:
         return any(name in ITEM_SUMS for name in self.terms)
 
     def goes_with(self, owner: str) -> bool:
-        """Whether sums over items or over producers, as `owner` says, will do for it."""
+        """Whether it can use sums over items, or over producers, as `owner` says."""
         return self.owner in ("", owner)
 
     def floors(self, owner: str) -> tuple[str, ...]:
@@ -444,7 +444,7 @@ VARIANCES: dict[str, Variance] = {
 
 
 def of_owner(words: str, owner: str) -> str:
-    """Return words about items as words about producers, where these are summed over.
+    """Return words about items with producers in their place, where these are summed over.
 
     Examples
     --------
@@ -464,12 +464,12 @@ def listed_variances() -> tuple[str, ...]:
     return (*public_variances(), QUERY_CR3)
 
 
-# ---- verdicts: what is concluded of a group
+# ---- verdicts: what is concluded about a group
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is concluded of a group, and how it looks.
+    """What is concluded about a group, and how it looks.
 
     Attributes
     ----------
@@ -497,7 +497,7 @@ OVERVALUED = "overvalued"
 WITHIN = "within tolerance"
 INCONCLUSIVE = "inconclusive"
 NOT_ESTIMABLE = "not estimable"
-# In the order in which a person reads them.
+# In the order in which people read them.
 VERDICTS: dict[str, Verdict] = {
     verdict.name: verdict
     for verdict in (
@@ -556,7 +556,7 @@ BRACKET = "bracket"
 SHOWN_ORDER = "shown order"
 AGAINST = "scores run against outcomes"
 COMPLEMENT = "complement says the same"
-# An interval that covers 0 needs none of these words.
+# An interval that covers 0 needs no such words.
 REASONS: dict[str, Reason] = {
     reason.name: reason
     for reason in (

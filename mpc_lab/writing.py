@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then moved into it.
+"""Files that appear complete or not at all: written beside their place, then moved into it.
 
 May import from: errors.
 """
@@ -48,7 +48,7 @@ def target_path(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new file beside the path, and move it there once the block has ended well.
+    """Open a new file beside the path, and move it there if the block ends without an error.
 
     A crash, an error or Ctrl-C inside the block leaves the old file as it was.
 
@@ -80,9 +80,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a text as UTF-8, whole or not at all, and return where it is.
+    """Write a text as UTF-8, completely or not at all, and return where it is.
 
-    A surrogate that no encoding has is written as ``?``.
+    A lone surrogate, which no encoding can hold, is written as ``?``.
     """
     with replacing(path) as part:
         part.write_bytes(text.encode("utf-8", "replace"))

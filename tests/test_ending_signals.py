@@ -286,7 +286,7 @@ def test_a_signal_that_comes_while_an_object_is_freed_is_heard(monkeypatch, caps
     assert capsys.readouterr().err == said(name)
 
 
-def test_what_else_is_ignored_is_told_as_before(monkeypatch):
+def test_other_ignored_exceptions_are_reported_as_before(monkeypatch):
     told = []
     monkeypatch.setattr("sys.unraisablehook", told.append)
     run_instead(monkeypatch, lambda: Freed(lambda: 1 / 0) and None)

@@ -130,7 +130,7 @@ def test_float32_scores_are_widened_and_ties_stay_ties():
     assert (narrow.headline.tie_inflation.sel(pairing_mode="matched") > 1.25).all()
 
 
-def test_scores_whose_gaps_would_lie_beyond_the_largest_number_are_refused():
+def test_scores_whose_distances_would_exceed_the_largest_number_are_refused():
     with pytest.raises(mpc.MpcError, match=r"at most 1e\+300 in size"):
         ranking(score=lambda rng, n: rng.choice([-1.7e308, 0.0, 1.7e308], n))
 

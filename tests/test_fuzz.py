@@ -32,7 +32,7 @@ def seeds(folder):
 
 
 @pytest.mark.parametrize(("role", "value"), [("score", 2e300), ("outcome", -1e101)])
-def test_numbers_too_large_to_reckon_with_are_refused(role, value):
+def test_numbers_too_large_to_compute_with_are_refused(role, value):
     log = {"query": [1, 1], "score": [0.1, 0.2], "outcome": [0.0, 1.0], "group": ["a", "b"]}
     log[role][1] = value
     with pytest.raises(mpc.MpcError, match=f"{role} column .* at most .* row 1"):

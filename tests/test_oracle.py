@@ -143,7 +143,7 @@ def test_one_query_and_equal_outcomes_are_not_estimable():
     assert not oracle.cell(oracle.sums(flat, oracle.pairs(flat, "a", "matched")), "naive").estimable
 
 
-def test_units_join_the_queries_that_lie_in_them():
+def test_units_join_the_queries_that_belong_to_them():
     log = random_log(3)
     coarse = replace(log, unit=[query // 2 for query in log.query])
     joined = replace(log, query=coarse.unit)

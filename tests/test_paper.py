@@ -45,11 +45,11 @@ def test_a_boost_lowers_the_gap_of_every_genre_and_a_demotion_raises_it(gaps):
 
 
 @pytest.mark.parametrize("genre", ["Action", "Adventure", "Comedy"])
-def test_popular_genres_do_worse_than_what_is_ranked_just_above_them(gaps, genre):
+def test_popular_genres_are_rated_lower_than_what_is_ranked_just_above_them(gaps, genre):
     assert gaps.loc[genre, "baseline"] < 0
 
 
-def test_drama_does_better_than_what_is_ranked_just_above_it(gaps):
+def test_drama_is_rated_higher_than_what_is_ranked_just_above_it(gaps):
     assert gaps.loc["Drama", "baseline"] > 0
 
 

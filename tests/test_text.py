@@ -11,6 +11,7 @@ from mpc_lab.text import (
     minus,
     p_value,
     plain,
+    two_digits,
     with_ends,
     with_interval,
 )
@@ -100,3 +101,11 @@ def test_numbers_of_a_column_share_their_decimals():
     assert column([1e-9, 2.0, math.nan]) == ["1e−09", "2", "–"]
     assert with_ends(-4e-5, -0.0081, 0.008) == ("0.0000", "−0.0081 to 0.0080")
     assert with_interval(-0.42, -0.5, 0.1, places=3).startswith("−0.420 (−0.500")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0123, "0.012"), (99.4, "99"), (99.6, "100"), (123.4, "120"), (1e9, "1e+09"), (0, "0")],
+)
+def test_two_digits_need_no_exponent(value, shown):
+    assert two_digits(value) == shown

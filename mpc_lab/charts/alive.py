@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Where a figure that is kept in a file has its picture.
 PICTURE = "<!-- picture -->"
 _LIMIT = 60
-# How a page says whether it is dark: pages of nbconvert, and of the docs.
+# How pages of nbconvert, and pages of the docs, mark themselves as dark.
 _DARK = ('[data-jp-theme-light="false"]', '[data-theme="dark"]')
 
 
@@ -59,7 +59,7 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
     ----------
     audit : Audit
     link : str
-        Figures with the same one move together.
+        Figures with the same link move together.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def figure(
     ----------
     chart : altair chart
     drawn : str
-        HTML of the picture; empty where nothing is here to draw it.
+        HTML of the picture; empty where nothing is installed that can draw it.
     rail : dict, optional
         What :func:`rail_of` returns, for a chart that is drawn with ``live=True``.
     caption : str

@@ -59,9 +59,9 @@ def draw(
     ----------
     audit : Audit
     curve : xarray.Dataset
-        Of :meth:`mpc_lab.Audit.boost_curve`.
+        What :meth:`mpc_lab.Audit.boost_curve` returned.
     found : FairBoost
-        Of :meth:`mpc_lab.Audit.fair_boost`.
+        What :meth:`mpc_lab.Audit.fair_boost` returned.
     live : bool
         With the dataset of a chart on a page: ``now`` is one row like those of the curve, marked
         in both panels.

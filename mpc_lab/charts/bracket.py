@@ -32,7 +32,7 @@ def bracket(audit: Audit, group: str, scoring_rule: str = "baseline") -> alt.Lay
     Parameters
     ----------
     audit : Audit
-        Of both pairing modes.
+        An audit with both pairing modes.
     group, scoring_rule : str
         The cell.
 
@@ -104,7 +104,7 @@ def _layers(
     colour: str,
 ) -> alt.LayerChart:
     names = list(_MODES.values())
-    # One group has one colour: which pairs are meant is said by the dash and by the mark.
+    # One group has one colour; the dash and the mark say which pairs are meant.
     legend = alt.Legend(
         orient="bottom",
         title=None,

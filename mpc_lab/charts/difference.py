@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _FOUND = theme.SERIES[2]
-# By the verdict: colour and shape. Orange and blue are for undervalued and overvalued.
+# The colour and shape of each verdict. Orange and blue mean undervalued and overvalued elsewhere.
 _LOOKS = {
     HIGHER: (_FOUND, "triangle-right"),
     LOWER: (_FOUND, "triangle-left"),
@@ -290,7 +290,7 @@ def both_curves(found: Difference, new: Compared, old: Compared) -> alt.LayerCha
     Parameters
     ----------
     found : Difference
-        Which names them.
+        The difference that names new and old.
     new, old : Compared
         The same group and mode of two rules or audits.
     """

@@ -12,7 +12,7 @@ import xarray as xr
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import CHARTS, chart, find_cell, of_rule
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import percent, quote
+from mpc_lab.text import percent, quote, two_digits
 from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _title(found: xr.Dataset, frame: pd.DataFrame, group: str) -> str:
         return f"{who}: the density at 0 is not known{many}"
     if 0.8 <= first <= 1.25:
         return f"{who} are about as dense at 0 as up to the bandwidth{many}"
-    return f"{who} are {first:.2g} times as dense at 0 as up to the bandwidth{many}"
+    return f"{who} are {two_digits(first)} times as dense at 0 as up to the bandwidth{many}"
 
 
 def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) -> alt.LayerChart:

@@ -256,7 +256,7 @@ def name_rows(field: str, **axis: Any) -> alt.Y:
 def rows_high(count: int, row: int = ROW) -> alt.Step:
     """Return the height of this many rows of names: a few are not drawn in a sliver."""
     row = row if count <= _MANY_ROWS else min(row, LOW_ROW)
-    # Of names and not of the marks beside each other in one row.
+    # Rows of names, not the marks beside each other in one row.
     return alt.Step(max(row, math.ceil(ROWS_AT_LEAST / max(count, 1))), **{"for": "position"})
 
 

@@ -1,7 +1,7 @@
 """The door from the command line: ``mpc-lab``.
 
 May import from every room. Exit codes 0, 1 and 2 belong to the gate, so an error is 3 or above.
-What is heavy loads inside the commands, so that ``--version`` and ``--help`` answer at once.
+Heavy packages load inside the commands, so that ``--version`` and ``--help`` answer at once.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _run(
     """Run one command, and return its exit code and the sentence of what went wrong, if any."""
     try:
         code, said = _answer(arguments, signals)
-    except SystemExit:  # of the parser, which has printed what was asked for
+    except SystemExit:  # raised by the parser, which has printed what was asked for
         if streams.lost() is None:
             raise
         code, said = BAD_INPUT, ""

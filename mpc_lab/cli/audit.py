@@ -64,7 +64,7 @@ exit codes: 0 done (with --gate: passed), 1 and 2 of --gate alone, 3 bad input o
 reader of the output left, 143 terminated.
 """
 
-# What is said of the columns, beside their names.
+# Options that describe the columns, besides their names.
 _SAID = ("group_sep", "missing", "ascending", "outcome_name", "examined_floor")
 _OUTPUTS = ("report", "save", "json", "csv", "card")
 _STDOUT = Path("-")
@@ -138,7 +138,7 @@ def _check_gate(given: dict[str, Any]) -> None:
 
 
 def check_outputs(given: dict[str, Any], inputs: Sequence[str]) -> None:
-    """Refuse a hopeless path before the work, not after it."""
+    """Refuse a path that cannot be written before the work, not after it."""
     printed = [f"--{name}" for name in _PRINTED if given.get(name) == _STDOUT]
     if len(printed) > 1:
         listed = " and ".join(printed)
@@ -249,7 +249,7 @@ def _shows_progress(given: dict[str, Any]) -> bool:
 
 
 def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
-    """Tell a number of pairs to show from the modes that pairs are made by."""
+    """Split ``--pairs`` into how many pairs to show and which pairing modes to use."""
     words = given.pop("pairs", ())
     counts = [int(word) for word in words if word.lstrip("-").isdecimal()]
     modes = [word for word in words if not word.lstrip("-").isdecimal()]
@@ -265,7 +265,7 @@ def _sort_pairs(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of an audit, whatever the log."""
+    """Return the keywords of an audit that do not depend on the log."""
     chosen = {option.keyword: given[option.name] for option in AUDITED if option.name in given}
     if "modes" in given:
         chosen["pairing_modes"] = names(given["modes"], ())
@@ -303,7 +303,7 @@ def _gate(result: Audit, given: dict[str, Any], planned: int | None) -> tuple[in
 
 
 def _write(result: Audit, given: dict[str, Any], planned: int | None) -> None:
-    """Write whatever was asked for, with the gate as it was decided, and say where it is."""
+    """Write every file that was asked for, with the gate's decision, and say where each is."""
     made = []
     gate: dict[str, Any] = {"planned": planned, "gate_rule": given.get("gate_rule")}
     gate |= {name: given[name] for name in _LEAST if name in given}

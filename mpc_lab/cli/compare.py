@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SAVED = (".nc", ".h5")
 _STDOUT = Path("-")
-# Of an audit alone: here --against is the old score, and the rules are the two scores.
+# These belong to an audit alone: here --against is the old score, and the rules are both scores.
 _NOT_HERE = ("against", "rules", "primary", "bounds", "pairs_cap", "bootstrap")
 _OF_A_LOG = tuple(
     option
@@ -126,7 +126,7 @@ def _of_columns(options: argparse.Namespace, given: dict[str, Any]) -> Differenc
     rules = [Baseline(), Column(new)]
     found = audit_files(files, {**given, "score": old, "rules": rules, "progress": False})
     made = found.difference(new, "baseline")
-    # On the command line there are two columns, and no rule.
+    # The command line knows two columns and no rules.
     made.data.attrs |= {"new": f"score {quote(new)}", "old": f"score {quote(old)}"}
     return made
 

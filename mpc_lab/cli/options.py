@@ -1,4 +1,4 @@
-"""Every option of ``mpc-lab audit``, written once: for the line, for a config file, for the help.
+"""Every option of ``mpc-lab audit``, written once for the line, a config file and the help.
 
 An option is absent (None) unless it was given, so that the line can win over a file. Below the
 list, what is written on a line or in a file becomes the values that an audit takes.
@@ -335,7 +335,7 @@ COLUMN_OPTIONS = tuple(
     if option.section == COLUMNS
     and option.kind != "flag"
     and not option.choices
-    # The panel asks for columns; how the outcome is called it takes from its column.
+    # The panel asks for columns only, and calls the outcome by the name of its column.
     and option.name not in ("outcome_name", "examined_floor")
 )
 
@@ -442,7 +442,7 @@ def _files(value: Any) -> list[str]:
     return listed
 
 
-# ---- the values that words mean
+# ---- from words to values
 
 _RULES = "baseline, boosted, boosted:0.1, demoted, demoted:0.1, calibrated or column:NAME"
 

@@ -1,7 +1,7 @@
 """What the system does to a command: it closes or fills its streams, or tells it to end.
 
-Asked to end, a command tidies up as for Ctrl-C. Without this, SIGTERM and SIGHUP end Python at
-once, and spilled files stay on the disk.
+When asked to end, a command tidies up as it does for Ctrl-C. Without this, SIGTERM and SIGHUP end
+Python at once, and spilled files stay on the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOMENT = 0.01  # seconds
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised by a signal to end, so that all that tidies up for Ctrl-C does so for it too."""
+    """Raised when a signal asks to end, so that whatever tidies up for Ctrl-C runs then too."""
 
 
 class EndingSignals:
@@ -43,16 +43,16 @@ class EndingSignals:
 
     @contextmanager
     def heard(self, *, is_program: bool) -> Iterator[None]:
-        """Hear the signals to end inside the block; afterwards the handlers are as they were.
+        """Listen for the signals to end inside the block; afterwards restore the old handlers.
 
-        A signal that is ignored stays so, as SIGHUP under ``nohup``. Nothing is heard outside the
-        main thread, where Python calls no handler.
+        A signal that is ignored stays ignored, as SIGHUP does under ``nohup``. Outside the main
+        thread nothing is heard, because Python calls handlers in the main thread only.
 
         Parameters
         ----------
         is_program : bool
-            Whether Python ends after the block. Then it is not to be killed on its way out once a
-            signal was seen, which would change its exit code.
+            Whether Python ends after the block. Once a signal was seen, nothing may then kill
+            Python on its way out, which would change its exit code.
         """
         before = _handlers()
         tell_ignored, sys.unraisablehook = sys.unraisablehook, self._repeat_if_ignored
@@ -70,7 +70,7 @@ class EndingSignals:
                 signal.signal(number, signal.SIG_IGN if ends else handler)
 
     def __call__(self, number: int, _frame: FrameType | None = None) -> None:
-        """Stop the work at the first signal, and let tidying up go on at the others."""
+        """Stop the work at the first signal; let the tidying up continue at any further one."""
         self.seen = self.seen or signal.Signals(number)
         if self._stop_server is not None:
             self._stop_server()
@@ -78,10 +78,10 @@ class EndingSignals:
             raise Stopped
 
     def _repeat_if_ignored(self, ignored: Any) -> None:
-        """Send the signal again where Python was just in code that can raise nothing.
+        """Send the signal again if it arrived while Python ran code whose exceptions are ignored.
 
-        Such as what is called when an object is freed. It is sent by a thread and a moment later:
-        raised in here, it would be ignored as well.
+        An example is code that runs when an object is freed. A thread sends the signal a moment
+        later: raised right here, the exception would be ignored as well.
         """
         if not isinstance(ignored.exc_value, Stopped):
             self._tell_ignored(ignored)
@@ -120,19 +120,19 @@ class EndingSignals:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """Return the handlers of the signals to end that are to be heard."""
+    """Return the current handlers of the signals to listen for."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     there = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
     found = {number: signal.getsignal(number) for number in there}
-    # None is a handler that was not set by Python, and that Python could not put back.
+    # None means a handler that Python did not set and could not put back.
     return {number: how for number, how in found.items() if how not in (signal.SIG_IGN, None)}
 
 
 def _is_tidying() -> bool:
-    """Tell whether the work was stopped and what it holds is being given back just now.
+    """Tell whether the work was stopped and its resources are being released just now.
 
-    Where a library swallowed the exception of the first signal, the next one is to raise another.
+    If a library swallowed the exception of the first signal, the next signal raises another.
     """
     error = sys.exception()
     while error is not None:
@@ -146,17 +146,17 @@ def _is_tidying() -> bool:
 
 
 class _Closed(io.TextIOBase):
-    """A standard stream that was closed before the command began, which Python gives as None."""
+    """A standard stream that was closed before the command began, None in Python."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, "it is closed")
 
 
 class _Watched:
-    """A standard stream that remembers that it did not take all it was given.
+    """A standard stream that remembers whether any of its output was lost.
 
-    Python does not: where it writes without a buffer, the next line may come out as if none were
-    lost.
+    Python does not remember: when it writes without a buffer, the next line may come out as if
+    nothing had been lost.
     """
 
     def __init__(self, stream: Any, *, strict: bool) -> None:
@@ -198,13 +198,13 @@ class Streams:
         self._output, self._said = output, said
 
     def lost(self) -> OSError | None:
-        """Return why standard output did not take all that was printed; None if it did."""
+        """Return why part of what was printed to standard output was lost; None if nothing was."""
         with suppress(OSError):
             self._output.flush()
         return self._output.error
 
     def forget(self) -> None:
-        """Drop what could not be written, which Python would try once more when it ends."""
+        """Drop what could not be written; Python would otherwise try once more when it ends."""
         for watched in (self._output, self._said):
             if watched.error is not None:
                 _forget(watched.stream)
@@ -214,9 +214,8 @@ class Streams:
 def watched_streams() -> Iterator[Streams]:
     """Watch the standard streams inside the block.
 
-    To print to a standard output that is closed or full is an error, so that nobody takes a part
-    of the output for the whole. What standard error does not take reaches nobody, and the work
-    goes on.
+    Printing to a standard output that is closed or full is an error, so that nobody mistakes part
+    of the output for all of it. Losses on standard error are ignored, and the work goes on.
     """
     before = sys.stdout, sys.stderr
     _fill_closed_places()
@@ -232,9 +231,9 @@ def watched_streams() -> Iterator[Streams]:
 
 
 def _fill_closed_places() -> None:
-    """Keep a file that is opened later from taking the place of a closed standard stream.
+    """Keep files that are opened later from taking the place of a closed standard stream.
 
-    What a library prints without asking Python would be written into that file.
+    Otherwise what a library prints directly would be written into such a file.
     """
     for place, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:

@@ -37,7 +37,7 @@ def show_checks(result: Audit, *, error: bool) -> None:
 
 
 def _write_as_typed(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with options of the line for keywords, but for calls that are Python whole."""
+    """Yield lines with command-line options for keywords, but leave Python calls alone."""
     yield from (line if "= mpc.audit(" in line else as_typed(line) for line in lines)
 
 
@@ -61,7 +61,7 @@ def show(
     title : str, optional
         What the audit is about: the line above the table.
     typed : bool
-        Whether it was made by options of the line, which advice then names, and not by Python.
+        Whether it was made on the command line: advice then names options, not Python.
     """
     from rich.console import Console
 
@@ -92,13 +92,13 @@ def show(
 def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
     """Lay out the headline: one row for each audited cell.
 
-    Names are never broken, nor left out: in a narrow terminal the last columns give way to them,
-    and only where verdict and gap would go too they are cut in the middle.
+    Names are never broken or left out. In a narrow terminal the last columns are dropped to make
+    room for them; only when verdict and gap would have to go as well are names cut in the middle.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Of ``audit.to_frame()``.
+        What ``audit.to_frame()`` returns.
     width : int
         How many characters fit into a line.
     """
@@ -123,7 +123,7 @@ def headline_table(frame: pd.DataFrame, width: int = _UNLIMITED) -> Table:
 
 
 def _short(groups: pd.Series, shown: list[str], too_wide: int) -> list[str]:
-    """Return names without the middle of the long ones, and still different."""
+    """Return names, the long ones without their middle, that all still differ."""
     from rich.cells import cell_len
 
     at_most = max(max(map(cell_len, shown)) - too_wide, _LEAST_NAME)
@@ -142,7 +142,7 @@ def _width(columns: dict[str, list[str]]) -> int:
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the cells of the table by the heads of its columns; numbers of one share digits."""
+    """Return the cells of the table by column head; numbers of one column share their decimals."""
     several = [name for name in ("scoring_rule", "pairing_mode") if _differ(frame, name)]
     low, high = frame["bracket_low"].tolist(), frame["bracket_high"].tolist()
     places = _shared_places(low, high)
@@ -175,7 +175,7 @@ def _write_signed(value: float, places: int) -> str:
 
 
 def _thresholds(values: list[float]) -> list[str]:
-    """Return thresholds with three digits of the smallest, unless they are very far apart."""
+    """Return thresholds that show three digits of the smallest, unless they are very far apart."""
     known = [abs(value) for value in values if math.isfinite(value) and value]
     if not known or max(known) > 10_000 * min(known):
         return [entry(value, ".3g") for value in values]

@@ -63,9 +63,9 @@ class Lists:
         return len(self.starts) - 1
 
     def by_cluster(self, values: Floats, query: Ints | None = None) -> Floats:
-        """Add up one number a row, or a number for each of the queries given, over clusters.
+        """Add up over clusters one number a row, or one number for each of the given queries.
 
-        Each counts the weight of its query.
+        Each number is multiplied by the weight of its query.
         """
         query = self.query if query is None else query
         values = values if self.weight is None else self.weight[query] * values
@@ -109,17 +109,17 @@ class Case:
     ranking : Ranking
     group : str
     scores : float64 array, optional
-        Those of another rule than the logged ones.
+        Scores of a rule other than the logged one.
     k : int
         Places at the top, for Skew@k.
     level : float
         Confidence level of the intervals.
     seed : int
-        Of comparators that simulate.
+        Seed of the comparators that simulate.
     log : Log, optional
         The rows sorted by these scores, where they are sorted already.
     like : Case, optional
-        Of another group under the same scores: what does not depend on the group is its own.
+        The case of another group under the same scores, to reuse what does not depend on the group.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ def check_bins(bins: object) -> int:
 def score_bins(scores: Floats, bins: int = BINS) -> Ints:
     """Return the bin of each row: `bins` bins of equal counts, but tied scores stay together.
 
-    Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows are at or below.
+    Bin b ends at the score that ⌈(b + 1)·n/bins⌉ rows do not exceed.
     """
     bins = check_bins(bins)
     n = len(scores)
@@ -217,7 +217,7 @@ class Conditions:
     queries : {"same", "all"}
         Whether they come from one query.
     looks_at : {"outcomes", "exposure", "both"}
-        Whether it looks at outcomes, at who is where only, or sets one against the other.
+        Whether it looks at outcomes, only at who is shown where, or at one relative to the other.
     """
 
     scores: str
@@ -235,7 +235,7 @@ class Comparison:
     estimate, std_error, ci_low, ci_high, p_value : float
         NaN where there is none; the estimate may be there without an interval.
     null : float
-        The value that says nothing is wrong; NaN where the comparator has none.
+        The value at which nothing is wrong; NaN where the comparator has no such value.
     high_is : {"undervalued", "overvalued", ""}
         What an estimate above `null` says of the group; "" where it says neither.
     flagged : bool
@@ -247,15 +247,15 @@ class Comparison:
         What a flag would say.
     conditions : Conditions
     inside, outside : float
-        What is compared, in the group and outside it, where there are such parts.
+        The two numbers that are compared, in the group and outside it, where there are two.
     n_effective : float
         Effective number of queries.
     left_out : int
-        What could not be used: bins, queries or inequalities.
+        How many bins, queries or inequalities could not be used.
     reason : str
         Why there is no interval; "" where there is one.
     two_sided : bool
-        Whether the p-value is; the interval always is.
+        Whether the p-value is two-sided; the interval always is.
     interval : callable, optional
         From a probability to the ends of the interval that misses with that probability.
     p_adjusted, ci_low_adjusted, ci_high_adjusted : float
@@ -300,7 +300,7 @@ def comparison(
 ) -> Comparison:
     """Return a comparison that is flagged where its interval excludes its null.
 
-    Its interval at other levels is that of `found`, unless another is given.
+    At other levels its interval is that of `found`, unless another is given.
     """
     made = Comparison(
         name=name,

@@ -59,7 +59,8 @@ class _Bins:
 def _bins(
     at: Ints, outcome: Floats, member: Flags, bins: int, weight: Floats | None = None
 ) -> _Bins:
-    # About a middle outcome, so that large ones do not cancel in the differences below.
+    # Measured from a middle outcome, so that the differences below do not cancel for large
+    # outcomes.
     middle = float(np.median(outcome))
     w = np.ones(len(at)) if weight is None else weight
     above = w * (outcome - middle)
@@ -214,8 +215,9 @@ def calibration_curves(
     bins : int
     level : float
     draws, seed : int
-        Of the resampling behind the isotonic intervals. It is done on at most 256 score levels,
-        and its intervals are a guide to the eye: where the fit is flat they are too narrow [2]_.
+        Number of draws, and seed, of the resampling behind the isotonic intervals. It is done on at
+        most 256 score levels, and its intervals are a guide to the eye: where the fit is flat they
+        are too narrow [2]_.
 
     Returns
     -------

@@ -122,7 +122,7 @@ def _ratio(
     if not np.isfinite(influence).all():
         none = Clustered(float("nan"), null=1.0, reason=f"total {what} is too close to 0")
         return comparison(name, none, conditions, high_is=OVERVALUED, **parts)
-    # Not the logarithm of a ratio of ratios, which may be too small for a number.
+    # A difference of logarithms: the ratio of ratios itself may be too small for a float.
     logs = np.log(totals)
     log_ratio = float(logs[0] - logs[2] - logs[1] + logs[3])
     found = from_influence(

@@ -16,7 +16,7 @@ from mpc_lab.vocabulary import OVERVALUED, UNDERVALUED, Floats
 CONDITIONS = Conditions(scores="neighbours", queries="same", looks_at="outcomes")
 _HIGHEST_RANK = 10
 _LARGEST_Z = 40.0
-# What an inequality that fails says of the group.
+# What a failed inequality says of the group.
 _SAYS = {"above": OVERVALUED, "below": UNDERVALUED}
 
 
@@ -48,7 +48,7 @@ def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> li
         Separately for a = 1, …, 10 in place of pooled over all ranks; names end in the rank, and
         the joint test is ``inequalities_joint_by_rank``.
     draws : int
-        Of the joint test.
+        Number of normal draws behind the joint test.
 
     References
     ----------
@@ -110,7 +110,7 @@ def _joint(tested: list[_Inequality], a: float, seed: int, draws: int) -> Compar
     residual = np.stack([one.residual for one in usable])
     largest = _largest_normals(correlation(residual @ residual.T), seed, draws)
     joint = float((1 + (largest >= statistic).sum()) / (1 + draws))
-    # The draws can only be between no and full dependence.
+    # The p-value must be between those under no and under full dependence.
     joint = float(np.clip(joint, p[worst], min(1.0, len(p) * p[worst])))
     return replace(
         empty,

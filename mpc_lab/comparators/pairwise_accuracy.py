@@ -30,9 +30,9 @@ def pairwise_accuracy(case: Case) -> list[Comparison]:
     ties counted one half, where j is in the group; less the same where j is not. ``overall``: j'
     is any item; ``inter``: j' is on the other side; ``intra``: on the same side. Pairs of all
     queries count alike, or the weight of their query. Counted by a tree over outcome ranks,
-    O(n log n). The p-value takes the spread about the accuracy of both sides together, which is
-    theirs where nothing is wrong: a few pairs that all are in order would otherwise seem to have
-    hardly any spread.
+    O(n log n). The p-value takes the spread about the accuracy of both sides together, which is the
+    accuracy of each where nothing is wrong: otherwise a few pairs that are all in order would seem
+    to have hardly any spread.
 
     Parameters
     ----------

@@ -95,9 +95,9 @@ def adjust(every: Sequence[Sequence[Comparison]], level: float = 0.95) -> list[l
     """Flag rivals by Holm over the groups of each measure, as the gap is.
 
     The interval is Bonferroni's at 1 − a/m over the m groups with a p-value; where Holm rejects and
-    it still reaches across the null, the end on the far side is set to the null, and where Holm
-    does not reject, an interval apart from the null is stretched to it. A measure with a
-    one-sided test keeps its two-sided interval and is flagged by its p-value. A measure without a
+    the interval still includes the null, its end on the far side is set to the null; where Holm
+    does not reject and the interval excludes the null, it is stretched to reach it. A measure with
+    a one-sided test keeps its two-sided interval and is flagged by its p-value. A measure without a
     p-value is never flagged, and its interval stays as it is.
 
     Parameters
@@ -136,7 +136,8 @@ def _holm(p: Floats) -> Floats:
 def _adjust_one(one: Comparison, p: float, a: float, tests: int) -> Comparison:
     flagged = bool(p <= a)
     low, high = one.ci_low, one.ci_high
-    # Without an interval there is nothing to widen, and without a p-value no family.
+    # Without an interval there is nothing to widen; without a p-value there is no family to adjust
+    # over.
     if one.interval is not None and low == low and p == p:
         low, high = one.interval(a / tests)
     covers = low <= one.null <= high
@@ -228,10 +229,10 @@ class Explanation:
         Names of the measures that call the group undervalued; that call it overvalued; that flag it
         either way or without a direction; that do not flag it; that have nothing to test.
     agree : bool
-        Whether no measure says otherwise than MPC by more than chance.
+        Whether no measure contradicts MPC by more than chance.
     by_chance : tuple of str
-        Names of the measures that flag the group, MPC does not, and chance would do as much among
-        all measures and groups.
+        Names of the measures that flag the group although MPC does not, no more often than chance
+        would among all measures and groups.
     sentence : str
         What they say, in one sentence.
     """
@@ -253,9 +254,10 @@ def explain(
     """Say which measures flag a group, and why those that differ from MPC do.
 
     The reason is taken from what the measures condition on: close scores or all, the same query
-    or all, outcomes or exposure only. Noise gets no reason: a rival that flags what MPC does not
-    has to do so after Holm over all groups and rivals together, and a rival without a flag that
-    leans the way MPC says, and by itself would be significant, contradicts nothing.
+    or all, outcomes or exposure only. Noise gets no reason: a rival that flags a group that MPC
+    does not must do so after Holm's correction over all groups and rivals together; and a rival
+    without a flag contradicts nothing if it points the same way as MPC and would be significant by
+    itself.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def explain(
     mpc : Comparison
         The matched pair calibration of the group.
     rivals : list of Comparison
-        Of the same group; from `adjust`, where there are several groups.
+        The rivals of the same group; from `adjust`, where there are several groups.
     level : float
     """
     every = [mpc, *rivals]
@@ -289,9 +291,9 @@ def explain(
 
 
 def _beyond_chance(one: Comparison, mpc: Comparison, a: float) -> bool:
-    """Whether a rival that answers otherwise than MPC does so by more than noise."""
+    """Whether a rival that contradicts MPC does so by more than noise."""
     if one.flagged:
-        # Of one group by itself there is no other test to be adjusted for.
+        # A group by itself has no other test to be adjusted for.
         return not one.p_overall > a
     return not (one.p_value <= a and one.leans == mpc.says)
 

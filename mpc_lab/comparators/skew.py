@@ -28,7 +28,7 @@ from mpc_lab.inference.estimates import significance
 from mpc_lab.pairing.kernels import kernel
 from mpc_lab.vocabulary import OVERVALUED, Flags, Floats, Ints
 
-_MOST_PLACES = 10**12  # what no list reaches, and every sum can hold
+_MOST_PLACES = 10**12  # longer than any list, and small enough for every sum
 CONDITIONS = Conditions(scores="all", queries="same", looks_at="exposure")
 
 
@@ -146,7 +146,7 @@ def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:
 def _add_divergence(
     query: Ints, rank: Ints, member: Flags, whole: Floats, discount: Floats, to: Floats
 ) -> None:
-    """Add the discounted divergence of each row's top from its whole query."""
+    """Add the discounted divergence of the list down to each row from its whole query."""
     so_far = 0
     for k in range(len(query)):
         if rank[k] == 1:

@@ -1,4 +1,4 @@
-"""Logs to learn and test with, handed over as a :class:`mpc_lab.Ranking`; `messy` is a table.
+"""Logs to learn and test with, each returned as a :class:`mpc_lab.Ranking`; `messy` is a table.
 
 May import from: errors, ranking, rankers.
 """

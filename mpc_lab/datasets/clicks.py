@@ -21,7 +21,7 @@ LOWEST, HIGHEST = 0.1, 0.6
 LIFT = 0.15
 # The first place, and the first distance in places, of each class of a cell.
 PLACES, APART = (1, 2, 3, 4, 6, 10, 20), (1, 2, 3, 5, 9)
-# Of 1 % of the matched pairs: their distances have a density that falls as a triangle.
+# The distance that 1 % of the matched pairs are within: their density falls as a triangle does.
 FIRST_PERCENTILE = (HIGHEST - LOWEST) * (1 - 0.99**0.5)
 
 _MOST_QUERIES = 10**7
@@ -186,7 +186,7 @@ def clicks_truth(
     Parameters
     ----------
     bias, eta, lifted, swapped : float
-        As of the log.
+        As given to :func:`clicks`.
     epsilon : float, optional
         The threshold, from 0 to 0.5; by default the first percentile of the distances of matched
         pairs, 0.0025.
@@ -354,7 +354,7 @@ def _flips(swapped: float) -> Floats:
             for j in range(n):
                 if i == j:
                     continue
-                if moved[i] == j:  # one coin flips both
+                if moved[i] == j:  # one coin decides for both places of a pair
                     ways = [(i, j, 1 - swapped), (j, i, swapped)]
                 else:
                     ways = [
@@ -389,7 +389,7 @@ def _two_sides(sums: Floats) -> tuple[float, float, float]:
     share = omega / omega.sum()
     one, near, square, d, d_near = (parts / weight * share).sum(axis=2)
     spread = one * square - near**2
-    # Without a distance there is no slope, and the mean is the intercept.
+    # If all distances are 0 there is no slope, and the mean is the intercept.
     sloped = spread > 1e-12 * square
     ends = np.where(sloped, (square * d - near * d_near) / np.where(sloped, spread, 1.0), d / one)
     overlap = 4 * omega.sum() / sums[0].sum()

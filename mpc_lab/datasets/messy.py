@@ -118,7 +118,7 @@ def _places(user: Ints, worth: Floats, sizes: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class MessyTruth:
-    """What is wrong with the log of :func:`mpc_lab.datasets.messy`, and what is true of it.
+    """The troubles in the log of :func:`mpc_lab.datasets.messy`, and the truth behind them.
 
     Attributes
     ----------
@@ -127,8 +127,9 @@ class MessyTruth:
     bias : float
         By how much, where everything is looked at.
     gap_at_tie : float
-        What that is in clicks at a tie: two tied products of a list are at places k and k + 1, each
-        k from 1 to 11 equally often, so the bias is multiplied by how often these are looked at.
+        That bias in clicks at a tie: two tied products of a list are at places k and k + 1, each k
+        from 1 to 11 equally often, so the bias is multiplied by how often these places are looked
+        at.
     heavy_user : str
         The program.
     eta : float
@@ -138,9 +139,9 @@ class MessyTruth:
     rare : tuple of str
         Labels that few sellers have.
     producer : str
-        The column of what products share.
+        The column with what products share.
     shock : float
-        Standard deviation of the appeal of a seller.
+        Standard deviation of the appeal of the sellers.
     scales : tuple of float
         What scores are multiplied by in the two halves of the lists.
     missing : tuple of float
@@ -161,7 +162,7 @@ class MessyTruth:
 
 
 def messy_truth() -> MessyTruth:
-    """Return what is known of :func:`mpc_lab.datasets.messy`, the same for every seed.
+    """Return the truth behind :func:`mpc_lab.datasets.messy`, the same for every seed.
 
     Examples
     --------

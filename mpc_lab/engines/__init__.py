@@ -1,6 +1,6 @@
-"""How a log is walked: in memory, in chunks from files, on a Dask or a Spark cluster.
+"""How a log is walked: in memory, in chunks from files, or on a Dask or Spark cluster.
 
-Four protocols separate rows from sums. An engine fulfils them; whoever sums knows no engine::
+Four protocols separate rows from sums. Engines implement them; code that sums knows no engine::
 
     path, frame or Ranking
         │  memory.open_log              chooses the engine
@@ -55,7 +55,8 @@ class OpenLog(ABC):
     ranking : Ranking or None
         The rows, where they stay in memory.
     origin : mapping
-        Where the rows are from, in numbers and texts: ``kind``, and of files what to name them by.
+        Where the rows come from, in numbers and texts: ``kind``, and for files how to find them
+        again.
     """
 
     known: Known
@@ -64,19 +65,19 @@ class OpenLog(ABC):
 
     @abstractmethod
     def source(self, plan: Plan, progress: Progress | None) -> AbstractContextManager[Source]:
-        """Make the log ready for a plan; what that takes is given back at the end."""
+        """Make the log ready for a plan; release everything that this takes at the end."""
 
     def with_cap(self, cap: float | None) -> OpenLog:
         """Return the log with outcomes above a cap set to it, where rows are in memory.
 
-        Those that are walked are capped on their way.
+        A log that is walked is capped as it is read.
         """
         return self
 
     def with_owner(self, owner: str) -> OpenLog:
         """Return the log with items that move with their producers, or each on its own.
 
-        Rows that are walked are read so.
+        A log that is walked is read in that way.
         """
         return self
 

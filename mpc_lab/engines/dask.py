@@ -52,7 +52,7 @@ _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Tell whether an error is Dask's own: a worker died, or the scheduler is gone."""
+    """Tell whether an error comes from Dask: a worker died, or the scheduler is gone."""
     out_of_reach = isinstance(error, (*_CANCELLED, TimeoutError, ConnectionError))
     return out_of_reach or type(error).__module__.split(".")[0] == "distributed"
 
@@ -75,19 +75,19 @@ def reading_partitions(blamed: type[Exception] = Exception) -> Iterator[None]:
     Parameters
     ----------
     blamed : type
-        Which errors are of the code that makes the partitions: all at first; ``OSError`` where
-        rows are read again only if a worker was lost.
+        The errors to blame on the code that makes the partitions: all of them on the first read,
+        ``OSError`` alone later, when rows are read again only if a worker was lost.
     """
     try:
         yield
     except blamed as error:
-        # What happens to a cluster and not to a log.
+        # Errors that happen to a cluster, not to a log.
         if isinstance(error, MpcError | MemoryError) or _is_lost(error):
             raise
         raise explain_unreadable(error) from error
 
 
-# ---- calls of Dask, which is imported when they are made and has no types
+# ---- calls of Dask, which is imported when first called and has no type hints
 
 
 def _dask() -> Any:
@@ -145,7 +145,7 @@ class DaskLog(OpenLog):
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Read and sort every partition where it is; what that holds is let go at the end."""
+        """Read and sort every partition where it is; release its memory at the end."""
         with reaching_dask():
             spec = self.spec.with_plan(plan)
             check_columns(self.frame, spec)
@@ -177,7 +177,7 @@ def _find_groups(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec) -> tup
 
 
 def _number(frame: pd.DataFrame, declared: pd.DataFrame, spec: Spec, number: int) -> pd.DataFrame:
-    """Settle the types, and write down the order of the rows, which a shuffle loses."""
+    """Settle the types, and store the order of the rows, which a shuffle loses."""
     settled = settle(frame, declared, spec)
     return settled.assign(**{ORDER: (number << 40) + np.arange(len(frame))})
 
@@ -189,7 +189,7 @@ def _shuffle(numbered: list[Any], meta: pd.DataFrame, spec: Spec) -> list[Any]:
     # Otherwise Dask writes objects as text, which the lists of groups would not survive.
     with _dask().config.set({"dataframe.convert-string": False}):
         whole = dd.from_delayed(numbered, meta=meta, verify_meta=False)
-    # Left to itself, Dask looks for any client, also where another scheduler was chosen.
+    # By default Dask looks for any client, even if another scheduler was chosen.
     method = "tasks" if _find_client() is None else "p2p"
     shuffled = whole.shuffle(on=spec.unit_columns, shuffle_method=method)
     return list(shuffled.to_delayed())
@@ -285,8 +285,8 @@ def _wait(futures: Sequence[Any], done: Callable[[], None] | None) -> None:
 
 # ---- types: partitions are brought to those that the frame declares
 #
-# A file with a missing id holds 200.0 where another holds 200: the two are one label, but neither
-# hash nor name says so. Every partition learns the one type before anything is hashed.
+# A file with a missing id holds 200.0 where another holds 200: the two are one label, but have
+# different hashes and names. So every partition is given the one type before anything is hashed.
 
 _KINDS = {
     "string": "text",
@@ -349,7 +349,7 @@ def _as_declared(values: pd.Series[Any], wanted: pd.Series[Any]) -> pd.Series[An
         values = values.astype(object)
     target, kind = _target(wanted), _kind(values)
     if values.dtype == target and target.kind != "f":
-        # Objects may be anything; of floats among them nothing says that none is a whole number.
+        # Objects may be anything, and a float among them may be a whole number.
         return None if target == np.dtype(object) and kind == "fraction" else values
     if kind == "nothing" or not values.notna().any():
         none: pd.Series[Any] = pd.Series(None, index=values.index, dtype=target, name=values.name)
@@ -418,7 +418,7 @@ def _cast(values: pd.Series[Any], target: Any) -> pd.Series[Any] | None:
     crosses = kind in _NUMBERS and (target.kind == "f") != (kind == "fraction")
     if crosses and not (made[present].abs() < _WHOLE_BELOW).all():
         return None  # two whole numbers may be one float, here or where the file was written
-    return made + 0.0 if target.kind == "f" else made  # -0.0 and 0.0 are one label, two names
+    return made + 0.0 if target.kind == "f" else made  # -0.0 and 0.0 are one label with two names
 
 
 def _settle_numbers(name: Hashable, frame: pd.DataFrame, declared: pd.DataFrame) -> Any:

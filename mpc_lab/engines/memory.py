@@ -1,4 +1,4 @@
-"""Which engine walks what was given to an audit, and the one that walks it in memory."""
+"""The choice of an engine for what an audit was given, and the engine that works in memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
 
 
-# A log of a group is as large as the log itself.
+# The log of one group is as large as the whole log.
 _LOGS_AT_ONCE = 2
 
 Job = TypeVar("Job")
@@ -66,7 +66,7 @@ class InMemory(OpenLog):
 
     def __init__(self, ranking: Ranking, origin: Mapping[str, Any] | None = None) -> None:
         self.ranking = self.known = ranking
-        # A run with judgements knows its files.
+        # A ranking that was read from a run and judgements knows its files.
         self.origin = getattr(ranking, "origin", self.origin) if origin is None else origin
 
     def with_cap(self, cap: float | None) -> OpenLog:
@@ -133,7 +133,7 @@ class MemorySource:
         label: str,
         takes: Takes | None = None,
     ) -> Iterator[Result]:
-        """Yield what a task makes of each walk; of a rule with a log a group, a few at once."""
+        """Yield the task's result for each walk; where each group has a log, a few at once."""
         if not self.terms.are_default or not isinstance(rule, Boosted | Calibrated):
             yield from (task(groups, walk) for groups, walk in self.walks(rule))
             return
@@ -174,7 +174,7 @@ class MemorySource:
     def _boost(self, rule: Boosted) -> MovedLog | None:
         """Return the log in which members of any group are raised.
 
-        None where a score becomes infinite: the log of the group that has it says so, if one has.
+        Return None where a score becomes infinite; the log of the group with that score reports it.
         """
         with np.errstate(over="ignore"):
             raised = self.log.score + rule.alpha_in(self.ranking)
@@ -260,7 +260,7 @@ class Fits:
     ----------
     ranking : Ranking
     log : Log
-        Of all its rows.
+        The log of all its rows.
     """
 
     def __init__(self, ranking: Ranking, log: Log) -> None:
@@ -276,7 +276,7 @@ class Fits:
         self._steps: dict[int, tuple[Steps, Steps]] = {}
 
     def move(self, group: int) -> MovedLog:
-        """Return the log with the fits inside and outside a group as scores."""
+        """Return the log with the fits inside and outside a group as its scores."""
         if group not in self._steps:
             member = find_members(self.masks, group)
             self._steps[group] = (self._fit(member), self._fit(~member))
@@ -293,7 +293,7 @@ class Fits:
             return np.zeros(len(self.place))
         first = np.searchsorted(self.score, steps.start[1:], side="left")
         size = np.diff(first, prepend=0, append=len(self.score))
-        # Places are within bounds; to check them again would cost as much as the look-up.
+        # The indices are within bounds; checking them again would cost as much as the look-up.
         return np.repeat(steps.value, size).take(self.place, mode="clip")
 
 
@@ -360,9 +360,9 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield results in the order of jobs; where not `here`, worked out on other threads.
 
-    Then this thread only waits, so that Ctrl-C is seen at once, also while there is but one job.
-    Nobody waits for jobs that are under way then: the kernels of long lists look at a flag and
-    give up, those of ordinary blocks end soon, and jobs that spread others start none of them.
+    Then this thread only waits, so that Ctrl-C is seen at once, even during a single job. After
+    Ctrl-C nobody waits for running jobs: the kernels of long lists check a flag and give up, those
+    of ordinary blocks end soon, and jobs that spread further jobs start no more of them.
     """
     unwanted = stop_flag()
     for result in _in_order(task, jobs, here, threads or n_threads()):
@@ -384,7 +384,7 @@ def _in_order(
             return task(job)
 
     threads = min(threads, len(jobs))
-    # A few jobs ahead and no more, so that results waiting for their turn stay few.
+    # Only a few jobs ahead, so that few results wait for their turn.
     ahead: deque[Future[Result]] = deque()
     pool = start_pool(threads)
     try:
@@ -469,7 +469,7 @@ def _open_files(
     for note in files.notes():
         print(note, file=sys.stderr)
     limits = as_limits(memory)
-    files.schema(names.roles(extra))  # problems of a column are reported before any row is read
+    files.schema(names.roles(extra))  # report problems of a column before reading any row
     if memory is None and files.bytes_in_memory(names.roles(extra)) <= limits.memory:
         done = progress("reading files", len(files.paths)) if progress else None
         ranking = read_ranking(files, names, drop=drop, extra=extra, done=done)
@@ -482,7 +482,7 @@ def _open_files(
 
 
 def _columns_of(rules: Any) -> list[Hashable]:
-    """Return the columns that scoring rules name; anything but a list of rules is refused later."""
+    """Return the columns that scoring rules name; anything that is not a list is refused later."""
     listed = rules if isinstance(rules, list | tuple) else [rules]
     return [rule.name for rule in listed if isinstance(rule, Column)]
 

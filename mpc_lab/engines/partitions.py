@@ -1,7 +1,7 @@
-"""Partitions of a cluster's frame become parts of a log, where they are.
+"""How the partitions of a cluster's frame become the parts of a log without being moved.
 
-Every partition is read and checked as a `Ranking` is, by the same code. What Dask and Spark share
-beyond that is here too: what is counted and refused, and what is said when a cluster is gone.
+Every partition is read and checked by the same code as a `Ranking`. Whatever else Dask and Spark
+share is here too: what they count, what they refuse, and the sentences for a cluster that is gone.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Known
     from mpc_lab.results.plan import Plan
 
-# The column in which the order of the rows is written down, which a shuffle loses.
+# The column that stores the order of the rows, which a shuffle loses.
 ORDER = "mpc_lab row"
-# Pairs that a part of a cluster can hold, and that a small cluster can.
+# How many pairs a part can hold on a cluster, and how many a small cluster can.
 PAIRS_OF_A_PART, PAIRS_AT_LEAST = 2_000_000, 50_000_000
 # Every part sends something to every bucket of an exchange.
 MOST_BUCKETS = 64
@@ -159,17 +159,17 @@ def count_words(groups: tuple[str, ...]) -> int:
 
 @dataclass(frozen=True)
 class RowTally:
-    """What is counted of a partition.
+    """What is counted in a partition.
 
     Attributes
     ----------
     n_rows, dropped, n_capped, n_floored : int
     queries, units, items : uint64 arrays
-        What tells the queries, units and items of the partition from all others.
+        Hashes that identify the queries, units and items of the partition among all others.
     producers : uint64 array
-        Likewise, the producer of each of the items; empty where producers are not known.
+        The same for the producer of each item; empty where producers are not known.
     called : uint64 array
-        Likewise, the label of each of the items, or what tells the item where it has none; empty
+        The same for the label of each item, or for the item itself where it has no label; empty
         where labels are not known.
     """
 
@@ -187,7 +187,7 @@ class RowTally:
 
 @dataclass(frozen=True)
 class Partition:
-    """A part of a log, and what is counted of it."""
+    """A part of a log, and the counts of its rows."""
 
     part: Part
     tally: RowTally
@@ -228,7 +228,7 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
         called = np.where(unknown, items, ~_hash(ranking.item_label))
     kept = len(of_items) or len(called)
     labels = ranking.item_labels(np.arange(ranking.n_items)) if kept else None
-    # Partitions that drew alike would draw the same places of their lists again and again.
+    # With equal seeds, partitions would draw the same places of their lists again and again.
     part = Part(replace(log, origin=number << 32), extra, items, owners, labels)
     counts = (ranking.n_rows, ranking.dropped, ranking.n_capped, ranking.n_floored)
     counted = (*counts, queries, units, items, ranking.outcome_range, of_items, called)
@@ -236,14 +236,14 @@ def _sort_partition(ranking: Ranking, spec: Spec, number: int) -> Partition:
 
 
 def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
-    """Return what tells producers from all others, by their codes and by those of their items."""
+    """Return hashes that identify producers, by their codes and by the codes of their items."""
     code, item = ranking.producer_code, ranking.item_code
     if code is None or item is None:
         return _no_names(), _no_names()
     labels = ranking.producer_labels(np.arange(ranking.n_producers))
     item_of = np.empty(len(labels), dtype=np.int64)
     item_of[code] = item
-    # An item without a producer is its own; no producer is called as an item is.
+    # An item without a producer is its own; no producer has the name of an item.
     unknown = np.array([label is None for label in labels], dtype=np.bool_)
     names = np.where(unknown, items[item_of], ~_hash(labels))
     producer_of = np.empty(len(items), dtype=np.int64)
@@ -255,7 +255,7 @@ def _check_of_items(role: str, named: list[tuple[Masks, Masks]], parts: Parts) -
     """Refuse an item that has another producer, or label, in another partition."""
     found = np.unique(np.concatenate([np.stack(one) for one in named], axis=1), axis=1)
     if role == "label":
-        found = found[:, found[0] != found[1]]  # it may be missing somewhere
+        found = found[:, found[0] != found[1]]  # it may be missing in some partitions
     twice = np.flatnonzero(found[0, 1:] == found[0, :-1])
     if not len(twice):
         return
@@ -267,7 +267,7 @@ def _check_of_items(role: str, named: list[tuple[Masks, Masks]], parts: Parts) -
 
 
 def _label_of(name: np.uint64, part: Part) -> str:
-    """Return how an item is spelt, or nothing where the part does not have it."""
+    """Return an item's label as it is spelt, or nothing if this part does not have the item."""
     at = np.flatnonzero(part.names == name)
     return repr(part.labels[at[0]]) if len(at) and part.labels is not None else ""
 
@@ -340,7 +340,7 @@ def overlap(names: list[Masks]) -> bool:
 
 
 def explain_unreadable(error: Exception, why: str = "") -> MpcError:
-    """Return what is said of a part of a log that its frame could not deliver."""
+    """Return the sentence about a part of a log that its frame could not deliver."""
     lines = str(error).strip().splitlines()
     why = why or ": ".join([type(error).__name__, *lines[:1]])
     return MpcError(
@@ -356,9 +356,9 @@ def explain_lost(is_lost: Callable[[BaseException], bool], sentence: str) -> Ite
     Parameters
     ----------
     is_lost : callable
-        Tells whether an error, or its cause, is of a cluster that is gone.
+        Tells whether an error, or its cause, means that a cluster is gone.
     sentence : str
-        With a place for what the cluster said.
+        With a placeholder for the cluster's own message.
     """
     try:
         yield
@@ -372,7 +372,7 @@ def explain_lost(is_lost: Callable[[BaseException], bool], sentence: str) -> Ite
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes: the loss itself may be far down."""
+    """Yield an error and its causes: the lost connection may be far down the chain."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -56,8 +56,8 @@ class Part:
     columns : dict of float64 arrays
         Other score columns, in the order of the log.
     names, owner_names : uint64 arrays
-        What the items of the log, and their producers, are called everywhere, by their codes here;
-        empty where codes are the same everywhere.
+        By code in this part, the names that the items, and their producers, have in all parts;
+        empty where codes are the same in all parts.
     labels : array of objects, optional
         The ids of the items, by their codes, for an error about one of them.
     """
@@ -77,7 +77,7 @@ class Parts(Protocol):
     same_codes : bool
         Whether an item has the same code in all parts.
     buckets : int
-        How many buckets are worth having in an exchange.
+        How many buckets to use in an exchange.
     pairs_at_once : int
         Pairs whose items can be held in memory, by all workers together.
     """
@@ -91,7 +91,7 @@ class Parts(Protocol):
         ...
 
     def total(self, task: Callable[[Part], Result], label: str, start: Result) -> Result:
-        """Return the sum of what the task makes of every part; `start` adds nothing."""
+        """Return the sum of the task's results over all parts; `start` adds nothing."""
         ...
 
     def exchange(
@@ -171,7 +171,7 @@ class PartsSource:
     terms : Terms
         On what terms rows are compared.
     against : int, optional
-        Where the group that others are compared with is in the masks of the parts.
+        The bit of the group that others are compared with, in the masks of the parts.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class PartsSource:
         ]
 
     def _rescorings(self, rule: Rule) -> Iterator[tuple[Ints, Rescoring]]:
-        """Yield groups, by number, and what makes the log that serves them, on the terms."""
+        """Yield groups, by number, and the rescoring that makes their log on the audit's terms."""
         for groups, rescoring in self._rescorings_of_rule(rule):
             if self.against is None:
                 same = self.terms.are_default
@@ -287,7 +287,7 @@ def _split_all(
 
 
 class Rescoring(Protocol):
-    """Makes of a part the log of a scoring rule; it travels to where the part is."""
+    """Turns a part into the log of a scoring rule; it is sent to where the part is."""
 
     def __call__(self, part: Part) -> Log:
         """Return the log of the rule."""
@@ -296,7 +296,7 @@ class Rescoring(Protocol):
 
 @dataclass(frozen=True)
 class _OnTerms:
-    """The log of a rule on other terms; with `against`, of one group and its partners alone."""
+    """The log of a rule on other terms; with `against`, only one group and its partners."""
 
     rescoring: Rescoring
     terms: Terms
@@ -314,9 +314,9 @@ class _OnTerms:
 
 @dataclass(frozen=True)
 class _Carrying:
-    """A log with further columns, whose items have the codes that they have in all parts.
+    """A log with further columns, in which items have the same codes as in all other parts.
 
-    Columns are read as scores are: multiplied by `turn`, they are as they were given.
+    Columns are stored as scores are; multiplied by `turn`, they are as they were given.
     """
 
     rescoring: Rescoring
@@ -392,7 +392,7 @@ def find_members(masks: Sequence[Any] | Masks, group: int) -> Flags:
 def count_rows(
     known: Known, parts: Parts, plan: Plan, outcomes: Sequence[tuple[float, float]], **counts: int
 ) -> Facts:
-    """Add counts to what is known of a log, and the spread of scores where a rule asks for it.
+    """Add counts to the facts about a log, and the spread of scores if a rule needs it.
 
     `outcomes` are the lowest and the highest outcome of each part that has rows.
     """
@@ -406,7 +406,7 @@ def count_rows(
 
 
 def _score_std(parts: Parts, n_rows: int) -> float:
-    """Return the standard deviation of the scores, to the bit that memory finds."""
+    """Return the standard deviation of the scores, equal to the last bit to that in memory."""
     mean = exact_mean(parts.total(_sum_scores, "reading scores", NOTHING), n_rows)
     squares = parts.total(partial(_sum_squares, mean), "reading scores", NOTHING)
     return float(np.sqrt(exact_mean(squares, n_rows)))
@@ -424,12 +424,12 @@ def _sum_squares(mean: float, part: Part) -> Ints:
 
 
 def cut_tables(batches: Iterable[Any], keys: Sequence[str], rows_at_once: int) -> Iterator[Any]:
-    """Join sorted record batches to tables, none of which ends inside a run of one key.
+    """Join sorted record batches into tables, none of which ends inside a run of one key.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        They come in any size.
+        Batches of any size.
     keys : sequence of str
         The columns that make the key.
     rows_at_once : int
@@ -445,7 +445,7 @@ def cut_tables(batches: Iterable[Any], keys: Sequence[str], rows_at_once: int) -
         if n_held < enough:
             continue
         table = pa.Table.from_batches(held)
-        last = int(find_starts(table, keys)[-1])  # its run may go on in the next batch
+        last = int(find_starts(table, keys)[-1])  # its run may continue in the next batch
         if last:
             yield table.slice(0, last)
             held, n_held = table.slice(last).to_batches(), n_held - last
@@ -473,7 +473,7 @@ _BUCKETS = 32
 _PROBES = 256
 _ROWS_AT_ONCE = 1 << 20
 
-# For each group what is fitted inside and what outside it.
+# For each group the fits inside and outside it.
 _Pools = list[tuple[Pool, Pool]]
 
 

@@ -1,4 +1,4 @@
-"""What a run may use, and how far it is: memory, threads, packages, and one progress bar."""
+"""What a run may use, and how far it has come: memory, threads, packages, one progress bar."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LEAST = 10**9
 _LIBRARIES = 4 * 10**8  # what Python and the libraries take before any row is read
-BYTES_OF_A_ROW = 400  # of an audit in memory, its ids and labels included
+BYTES_OF_A_ROW = 400  # bytes per row of an audit in memory, ids and labels included
 _BYTES_IN_A_PAIR = 300
 _FEWEST_ROWS, _MOST_ROWS = 1 << 16, 1 << 20
 _PACKAGES = {
@@ -76,7 +76,7 @@ def as_limits(memory: str | int | None) -> Limits:
 
 
 def check_fits(needed: int) -> None:
-    """Refuse to read rows into memory that would take more than half of the machine's."""
+    """Refuse to read rows that would take more than half of the machine's memory."""
     room = as_limits(None).memory
     if needed > room:
         raise MpcError(
@@ -102,11 +102,11 @@ def need_extra(extra: str, purpose: str) -> None:
         )
 
 
-# ---- how far it is: a bar that shows only when the work turns out to be long
+# ---- progress: a bar that shows only when the work turns out to be long
 
 _SECONDS_BEFORE_IT_SHOWS = 1.5
 _SECONDS_BETWEEN = 0.1
-# What stays in a notebook once the work is done, and in what is made of it.
+# What stays in a notebook, and in files made from it, once the work is done.
 _NOTHING = {"text/html": "", "text/plain": ""}
 
 Listener = Callable[[str, int, int], None]
@@ -152,7 +152,7 @@ class Progress:
             self._bar = _bar(notebook, unit)
 
     def __call__(self, label: str, steps: int) -> Callable[[], None] | None:
-        """Announce some steps of work; call what is returned after each of them."""
+        """Announce some steps of work, and return the function to call after each of them."""
         if self._listener is not None:
             return self._tell(self._listener, label, steps)
         if self._bar is None:
@@ -202,7 +202,7 @@ def _bar(notebook: bool, unit: str) -> Any:
 class NotebookBar:
     """A bar with the methods of one of tqdm's.
 
-    Those of tqdm are widgets, whose last state stays in a saved notebook as text.
+    The bars of tqdm are widgets, whose last state stays in a saved notebook as text.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class NotebookBar:
         self._shown: Any = None
 
     def set_description(self, label: str, refresh: bool = True) -> None:
-        """Say what is done."""
+        """Say what is being done."""
         self._label = label
         if refresh:
             self.update(0)

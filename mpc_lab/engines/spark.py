@@ -1,4 +1,4 @@
-"""Logs in a Spark frame: Spark shuffles by query, its workers make sums, and sums come back.
+"""Logs in a Spark frame: Spark shuffles by query, its workers sum, and the sums come back.
 
 What travels is rows of two columns: the number of a bucket, and a pickled value.
 """
@@ -48,7 +48,7 @@ Bucket = TypeVar("Bucket")
 
 _ROWS_AT_ONCE = 1 << 18
 _ANSWER = "bucket int, payload binary"
-_TREE_ABOVE = 64  # so many sums are added by the driver
+_TREE_ABOVE = 64  # up to so many sums are added by the driver
 _UNREAD = "[FAILED_READ_FILE"
 
 
@@ -115,7 +115,7 @@ class SparkLog(OpenLog):
 
     @contextmanager
     def source(self, plan: Plan, progress: Progress | None) -> Iterator[Source]:
-        """Shuffle the rows by query and make parts of them, which are kept until the end."""
+        """Shuffle the rows by query and turn them into parts, which are kept until the end."""
         with reaching_spark():
             spec = self.spec.with_plan(plan)
             check_columns(self.frame, spec)
@@ -125,7 +125,7 @@ class SparkLog(OpenLog):
                 parts = SparkParts(stored, progress)
                 yield open_source(self.known, parts.tallies(), parts, plan)
             finally:
-                with suppress(Exception):  # a session that is gone keeps nothing
+                with suppress(Exception):  # nothing is left to release in a session that is gone
                     stored.unpersist()
 
 
@@ -201,7 +201,7 @@ class SparkParts:
 
 
 def _run(rows: Any, job: Callable[..., Any], *, tree: bool = False) -> list[Any]:
-    """Run a job over all partitions, and return what it yields; errors come as values."""
+    """Run a job over all partitions, and return what it yields; errors arrive as values."""
     answers = rows.mapInArrow(partial(_pickle, job), _ANSWER)
     if tree and rows.rdd.getNumPartitions() > _TREE_ABOVE:
         fewer = answers.repartition(_TREE_ABOVE // 4)
@@ -229,7 +229,7 @@ def _collect(answers: Any) -> list[Any]:
 
 
 class _InBucket(NamedTuple):
-    """What a job yields for a bucket; all else goes to the first."""
+    """What a job yields for a bucket; everything else goes to the first bucket."""
 
     bucket: int
     value: Any

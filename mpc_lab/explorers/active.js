@@ -44,7 +44,7 @@ function render({ model, el }) {
     tell(name);
   }
 
-  // What had the focus has it again once the words are others.
+  // The element that had the focus gets it back once the words have changed.
   function show() {
     const held = el.contains(document.activeElement)
       ? document.activeElement.dataset.press

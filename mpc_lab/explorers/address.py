@@ -39,7 +39,7 @@ class Address(anywidget.AnyWidget):
     asked = traitlets.Unicode().tag(sync=True)
 
     def follow(self, explorer: AuditExplorer) -> None:
-        """Take an explorer to what the address asks for, and from then on the other way too."""
+        """Set an explorer to what the address asks for, and keep the two in step from then on."""
         self._explorer = explorer
         self._settle()
         explorer.state.observe(self._show, "revision")
@@ -78,7 +78,7 @@ def words_of(explorer: AuditExplorer) -> str:
 
 
 def restore(explorer: AuditExplorer, words: str) -> None:
-    """Take an explorer to what a fragment says; what the audit does not have is passed over."""
+    """Set an explorer to what a fragment says; skip what the audit does not have."""
     asked = dict(parse_qsl(words))
     state = explorer.state
     for name, trait in _LABELS.items():

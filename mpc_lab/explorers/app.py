@@ -1,8 +1,8 @@
 """The explorer of a file as an app in the browser, served by Voila to this machine alone.
 
-Opening it takes the token, and the page may contact its own server only. What the file
-is called never becomes code: the notebook that is served is always the same, and reads what to
-show from the environment.
+Opening it requires the token, and the page may contact no server but its own. The name of the file
+never becomes code: the notebook that is served is always the same, and reads from the environment
+what to show.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _heading(file: str, about: str) -> str:
 
 
 def _origin(audit: Audit, given: dict[str, Any]) -> str:
-    """Return the code that makes the audit of the page, for whoever takes code along."""
+    """Return the code that makes the audit of the page, for people who copy code."""
     if given["log"] is None:
         return f"import mpc_lab as mpc\n\naudit = mpc.load({given['audit']!r})"
     return recipe(audit).call
@@ -238,7 +238,7 @@ def _run(folder: Path, port: int, open_browser: bool) -> None:
     notebook.write_text(json.dumps(_NOTEBOOK), "utf-8")
     token = secrets.token_urlsafe(24)
     app = _app(notebook, port, token)
-    # Asked for here, called once the loop runs: by then the port is listened to.
+    # Scheduled here and called once the loop runs: by then the server listens to the port.
     address = f"http://{_HOST}:{port}/?token={token}"
     IOLoop.current().add_callback(_announce, address, open_browser)
     app.start()
@@ -270,7 +270,7 @@ def _app(notebook: Path, port: int, token: str) -> Any:
     headers = {"Content-Security-Policy": _POLICY.format(host=f"{_HOST}:{port}")}
     app = Voila(
         config=config,
-        # A file called voila.py in the folder one happens to be in is not to be run.
+        # A file called voila.py in the current folder must not be run.
         config_file_paths=[],
         notebook_path=str(notebook),
         connection_dir_root=str(notebook.parent),

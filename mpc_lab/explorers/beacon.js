@@ -3,7 +3,7 @@
 // kernel is gone.
 
 const LOOK_AFTER_KERNEL = 1000;
-// A laptop that slept, or a network that blinked, is connected again within so many looks.
+// After sleep or a brief loss of the network, the connection is back within this many checks.
 const PATIENCE = 5;
 
 function nameSliders(area) {

@@ -247,7 +247,7 @@ def _one(now: xr.Dataset, name: str) -> float:
 
 
 def _objective(now: xr.Dataset) -> str:
-    """Return the objective that can be had: DCG where no list has an ideal."""
+    """Return the objective that exists: DCG where no list has an ideal."""
     return "ndcg" if math.isfinite(_one(now, "ndcg")) else "dcg"
 
 

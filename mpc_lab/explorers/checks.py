@@ -282,7 +282,7 @@ class ChecksExplorer(Explorer):
 
     def _reason(self, waiting: bool) -> str:
         if waiting:
-            # Refused here already, so that nobody presses a button in vain.
+            # Refused already here, so that nobody presses the button for nothing.
             needs_rows(self.audit, f"{CHECKS[self.check].name}, as a check,")
         if self.check == "balance" and not self.comparable:
             return "Columns to compare: the log has no other column; places are compared."

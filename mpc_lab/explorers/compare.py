@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OTHER = "the old audit"
 _MOST_PAIRS = 20
-# Two panels with names have no room beside each other.
+# Below this width, two panels with names do not fit beside each other.
 _NARROW_BELOW = 640
 _CHOSEN = "old and new are chosen below"
 _OWN = "each side is at its own threshold here"

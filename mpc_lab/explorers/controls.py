@@ -23,7 +23,7 @@ from mpc_lab.text import name as shown_name
 _HERE = Path(__file__).parent
 # A page that draws formulas must not take a name such as "$a$" for one.
 _ROWS_AT_MOST = 2_000
-# Of the smallest number of a column.
+# Significant digits of the smallest number in a column.
 _DIGITS = 4
 
 
@@ -100,7 +100,7 @@ class ErrorBox(widgets.HTML):  # type: ignore[misc]
 
 
 class ProgressRow(widgets.HBox):  # type: ignore[misc]
-    """How far long work has come, with the step it is at; hidden when there is none."""
+    """The progress of long work, and its current step; hidden when there is no work."""
 
     def __init__(self) -> None:
         self._bar = widgets.IntProgress(min=0, max=1)

@@ -153,12 +153,12 @@ class Explorer(CellTraits):
         """Bring the view up to date with the state."""
 
     def call(self) -> str:
-        """Return the expression that makes what is shown, of ``audit``; by default the audit."""
+        """Return the expression of ``audit`` that makes what is shown; by default the audit."""
         return "audit"
 
     @property
     def selection(self) -> Any:
-        """What was picked; each tab says as what."""
+        """What was picked; each tab says what that is."""
         raise NotImplementedError
 
     @cached_property
@@ -390,7 +390,7 @@ def take_row(state: AuditState) -> widgets.Widget:
 # and nothing in them can run.
 
 
-# Once for all outputs of a page, and after the last of them.
+# Sent once for all outputs of a page, after the last of them.
 _BEGIN = """
 if (!document.getElementById("jupyter-config-data") && !globalThis.mpcBegun) {
   globalThis.mpcBegun = true;

@@ -180,7 +180,7 @@ async function render({ model, el }) {
     document.dispatchEvent(new CustomEvent(channel, { detail }));
   }
 
-  // Of the two forms of a chart, the one for the room that there is.
+  // Choose the form of the chart that fits the available width.
   function form() {
     const [narrow, spec] = [model.get("narrow"), model.get("spec")];
     const least = cramped.spec === spec ? cramped.room : 0;

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpc_lab.charts.theme import AnyChart
 
 
-# Two drawings beside each other need so many pixels.
+# The width in pixels that two drawings beside each other need.
 _NARROW_BELOW = 1000
 
 

@@ -58,8 +58,8 @@ class MovingList(anywidget.AnyWidget):
 def most_moved(ready: Boosts, alpha: float) -> int:
     """Return the query, by its code, whose first places a boost moves the most.
 
-    Of the queries with most rows in new places, and not more than 200 of them; where the boost
-    moves nothing, the longest such query that has items of both sides.
+    Only queries of at most 200 rows with items of both sides are tried, if there are any: those
+    with the most rows in new places, or, where the boost moves nothing, the longest ones.
     """
     sizes = ready.baseline.size
     moved = ready.objective(alpha)[1]

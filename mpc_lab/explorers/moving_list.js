@@ -30,8 +30,8 @@ function between(steps, values, at) {
   return (values[next - 1] ?? NaN) * (1 - share) + (values[next] ?? NaN) * share;
 }
 
-// The places of the rows, and the worth of the list by the weights of its places; equal scores
-// share theirs.
+// The places of the rows, and the value of the list by the weights of its places, which equal
+// scores share.
 function ranked(rows, weights, alpha) {
   const score = rows.map((row) => row.score + (row.inside ? alpha : 0));
   const order = rows.map((_, k) => k).sort((a, b) => score[b] - score[a] || a - b);

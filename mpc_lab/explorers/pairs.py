@@ -58,7 +58,7 @@ _HEADERS = {
 }
 # A person reads what an item is called in place of its id; `selection` holds both.
 _NAMED = {"item": "label", "other_item": "other_label"}
-# Given again with every change: a table forgets what it was made with.
+# Passed again with every change, because a table forgets the options it was made with.
 _OPTIONS: dict[str, Any] = {
     "allow_html": False,
     "classes": "display compact",
@@ -437,7 +437,7 @@ class PairBook:
     searched : int
         How many of them, the closest, can be looked through; all but for very long lists.
     distance : float64 array
-        Of the searched pairs, ascending.
+        The distances of the searched pairs, ascending.
     """
 
     def __init__(
@@ -518,7 +518,7 @@ class PairBook:
 
     @cached_property
     def differences(self) -> Floats:
-        """The outcome of the group's item less that of the other, of each searched pair."""
+        """For each searched pair, the outcome of the group's item less that of the other."""
         return np.asarray(self._cell.log.contrast(self._i, self._j), dtype=np.float64)
 
     def names(self, pair: int) -> tuple[str, str]:

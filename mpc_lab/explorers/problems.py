@@ -170,7 +170,7 @@ def readable(
         Keywords of a ranking; what is None or absent is not chosen.
     leave_out : bool
     sep, encoding : str, optional
-        Of text files; found where they are not given.
+        For text files; detected unless given.
 
     Examples
     --------

@@ -96,7 +96,7 @@ class RivalsExplorer(Explorer):
 
     @property
     def compared(self) -> xr.Dataset:
-        """All measures of all groups; each is adjusted over all groups, so none is had alone."""
+        """All measures of all groups: each is adjusted over all, so none can be done alone."""
         needs_rows(self.audit, _WHAT)
         if self.k not in self._found:
             self._found[self.k] = self.audit.compare(None, self.k)

@@ -196,7 +196,7 @@ class StartState(traitlets.HasTraits):
         return self.frame is not None and can_run(self.problems, leave_out=self.leave_out)
 
     def keywords(self) -> dict[str, Any]:
-        """Return the keywords of :func:`mpc_lab.audit` that the choices amount to."""
+        """Return the keywords of :func:`mpc_lab.audit` that express the choices."""
         given = {role: value for role, value in self.columns.items() if value is not None}
         given["missing"] = "drop" if self.leave_out else "raise"
         options: dict[str, Any] = {

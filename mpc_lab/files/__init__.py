@@ -1,8 +1,8 @@
-"""What a file of a log means: which files there are, of what kind, and what a cell of text is.
+"""What the files of a log mean: which files there are, their kinds, and what a cell of text is.
 
-The only room that reads CSV, Parquet, Feather or JSON lines. Every door and every engine gets the
-same Arrow batches from here, so that a log has one answer however it is read. It may import
-pyarrow and `mpc_lab.errors`, and nothing else of mpc_lab.
+The only room that reads CSV, Parquet, Feather or JSON lines. Every entry point and every engine
+gets the same Arrow batches from here, so that a log gives the same answer however it is read. It
+may import pyarrow and `mpc_lab.errors`, and nothing else of mpc_lab.
 
 The files of one log, which a path, a pattern or a folder names, are read as one table.
 """
@@ -43,7 +43,7 @@ from mpc_lab.files.values import (
 
 __all__ = ["ACCEPTED", "Files", "Roles", "Sheet", "find_files", "take_upload"]
 
-_BYTES_OF_A_ROW = 300  # of an audit in memory: codes, scores, outcomes, masks, and these sorted
+_BYTES_OF_A_ROW = 300  # an audit in memory: codes, scores, outcomes, masks, and these sorted
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")  # 1,000 may be a thousand
 
 
@@ -71,7 +71,7 @@ def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -
         raise MpcError(f'The separator must be one character such as ";" or "\\t"; got {sep!r}.')
     try:
         known = None if encoding is None else codecs.lookup(encoding).name
-        "".encode(known or "utf-8")  # rot13 and the like do not encode text
+        "".encode(known or "utf-8")  # rot13 and the like are not text encodings
     except (LookupError, TypeError) as error:
         raise MpcError(
             f'The encoding must be one that Python knows, such as "latin-1"; got {encoding!r}.'
@@ -80,7 +80,7 @@ def find_files(data: Any, sep: str | None = None, encoding: str | None = None) -
 
 
 class _Upload(str):
-    """The path of an upload: in a folder of ours, of which sentences say nothing."""
+    """The path of an upload: in a folder of our own, which sentences do not mention."""
 
     def __repr__(self) -> str:
         return repr(os.path.basename(self))
@@ -103,13 +103,13 @@ class Files:
     """The files of one log."""
 
     paths: tuple[str, ...]  # each file once
-    sep: str | None = None  # as given; None where it is to be found, file by file
+    sep: str | None = None  # as given; None where it is to be detected, file by file
     encoding: str | None = None  # likewise
-    again: tuple[str, ...] = ()  # a sentence for each file that was named again
+    again: tuple[str, ...] = ()  # a sentence for each file that was named twice
 
     @cached_property
     def parts(self) -> tuple[LogFile, ...]:
-        """The files, ready to be read."""
+        """The files, opened and ready to be read."""
         kinds = [(path, kind_of(path) or Text) for path in self.paths]
         return tuple(kind(path, self.sep, self.encoding) for path, kind in kinds)
 
@@ -119,11 +119,11 @@ class Files:
         return self.parts[0].names
 
     def notes(self) -> list[str]:
-        """Return what a person should know of how the files are read."""
+        """Return what a person should know about how the files are read."""
         alike: dict[str, list[str]] = {}
         for part in self.parts:
             alike.setdefault(part.how(), []).append(part.path)
-        alike.pop("", None)  # commas and UTF-8 are what everybody expects
+        alike.pop("", None)  # commas and UTF-8 are expected and need no note
         said = [
             f"{path!r}{f' and {len(more):,} more' if more else ''}: read as text {how}."
             for how, (path, *more) in alike.items()
@@ -145,9 +145,9 @@ class Files:
         return made
 
     def origin(self, stamp: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return how to name the files again, with what `stamp` said of them."""
+        """Return how to find the files again, together with their `stamp`."""
         checked = [
-            # The folder of an upload is ours, and gone by the time anybody looks for it.
+            # The folder of an upload is our own, and is gone by the time anybody looks for it.
             {**one, "path": os.path.basename(path) if isinstance(path, _Upload) else path}
             for path, one in zip(self.paths, stamp, strict=True)
         ]
@@ -208,9 +208,9 @@ class Files:
         return as_it_looks(made) if text else made
 
     def _look(self, name: str) -> tuple[bool, bool]:
-        """Say whether a column is read as numbers, or else as text, while its part is not known.
+        """Say whether a column is read as numbers or as text while its role is not known.
 
-        What is a number in one file is a number in a text file too.
+        A column that holds numbers in one file holds numbers in a text file too.
         """
         kinds = {part.is_text(name): plain_type(part.field(name).type) for part in self.parts}
         number = len(kinds) > 1 and is_number(kinds[False])
@@ -218,7 +218,7 @@ class Files:
         return number, True in kinds and not number
 
     def read_all(self, rows: int | None = None) -> Sheet:
-        """Return all columns that all files have, or so many of their first rows."""
+        """Return all columns that every file has, or only this many of the first rows."""
         looks, notes = {}, self.notes()
         for name in dict.fromkeys(self.names):
             try:
@@ -240,7 +240,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All columns of some files in memory, while it is not yet known what they are."""
+    """All columns of some files in memory, before their roles are known."""
 
     table: Any  # columns of text files are the text that is written there
     written: tuple[str, ...]  # the names of these columns
@@ -248,7 +248,7 @@ class Sheet:
     notes: tuple[str, ...] = ()  # what a person should know of how they were read
 
     def as_it_looks(self) -> Any:
-        """Return a table to guess from, in which a column that looks like numbers holds numbers."""
+        """Return a table to guess roles from: columns that look like numbers hold numbers."""
         text, names = set(self.written), self.table.column_names
         columns = [
             as_it_looks(column) if name in text else column
@@ -257,9 +257,9 @@ class Sheet:
         return pa.table(columns, names) if names else self.table
 
     def by_role(self, roles: Roles) -> Any:
-        """Return the table by the parts that its columns play.
+        """Return the table, with its columns read according to their roles.
 
-        A column of numbers with a cell that is not a number stays text, for a person to look at.
+        A number column with a cell that is not a number stays text, for a person to look at.
         """
         table = self.table
         for name in {*roles.numbers, *roles.flags}.intersection(self.written):
@@ -278,7 +278,7 @@ def _is_beyond_python(column: Any) -> bool:
 
 
 def _how_read(part: LogFile, name: str, roles: Roles) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the type that a column of one file has once it is read, and what reads it."""
+    """Return the type of a column of one file once it is read, and the function that reads it."""
     kept = part.field(name).type
     plain, read = plain_type(kept), text_reader(name, roles) if part.is_text(name) else None
     if plain is None:
@@ -385,8 +385,8 @@ def _expand(given: str | os.PathLike[str]) -> list[str]:
 def _walk(folder: str) -> Iterator[str]:
     """Yield the files of a log in a folder and in those that it holds or links to, each once.
 
-    Files that are hidden or being written do not count. Beside logs a .txt is mostly a README, so
-    it has to be named.
+    Files that are hidden or still being written are skipped. A .txt beside logs is usually a
+    README, so it is read only if it is named.
     """
     seen = set()
 

@@ -1,4 +1,4 @@
-"""One file of each kind: its columns, and its rows some at a time."""
+"""One class for each kind of file: its columns, and its rows in batches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ACCEPTED = (
 
 
 class LogFile:
-    """One file of a log; `sep` and `encoding` are those of text, found where they are None."""
+    """One file of a log; `sep` and `encoding` are for text, and detected where they are None."""
 
     _read_schema: Any
     _read_batches: Any
@@ -79,7 +79,7 @@ class LogFile:
         return [*self.own_schema.names, *self.folders]
 
     def is_text(self, name: str) -> bool:
-        """Say whether a column is text of which the part that it plays says what it means."""
+        """Say whether a column is text whose meaning depends on the role of the column."""
         return name in self.folders
 
     def field(self, name: str) -> Any:
@@ -95,10 +95,10 @@ class LogFile:
         return self.own_schema.field(name) if count else pa.field(name, pa.string())
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the columns of these names as they are in the file, some rows at a time."""
+        """Yield the columns of these names as they are in the file, in batches of rows."""
         own = [name for name in names if name not in self.folders]
         with self._named_errors():
-            # Some column of the file says how many rows there are.
+            # Any one column of the file tells how many rows there are.
             for batch in self._read_batches(own or self.own_schema.names[:1]):
                 found, rows = iter(batch.columns), batch.num_rows
                 columns = [
@@ -110,7 +110,7 @@ class LogFile:
                 yield pa.RecordBatch.from_arrays(columns, list(names))
 
     def how(self) -> str:
-        """Return how text is read, where that is not what everybody expects."""
+        """Return how text is read, if not in the usual way."""
         return ""
 
     def line_of(self, row: int) -> int:
@@ -156,7 +156,7 @@ class Typed(LogFile):
         return self._rows.scanner(schema=schema, batch_size=_ROWS_AT_ONCE)
 
     def _read_batches(self, names: list[str]) -> Iterator[Any]:
-        # Before 23.0.1 Arrow mixes columns up where some are views, unless it reads them all.
+        # Before 23.0.1, Arrow confuses columns if some are views, unless it reads all of them.
         views = any("view" in str(one.type) for one in self.own_schema)
         for batch in self._only(self.own_schema.names if views else names).to_batches():
             found = batch.select(names)
@@ -171,7 +171,7 @@ class Typed(LogFile):
             return rows, int(4 * os.path.getsize(self.path) * share) + 8 * rows * len(names)
 
 
-# What one look at all bytes of a text file finds.
+# What one pass over all bytes of a text file finds.
 _Scan = namedtuple("_Scan", "encoding bytes lines quotes")
 
 
@@ -194,7 +194,7 @@ class Written(LogFile):
 
     @cached_property
     def scan(self) -> _Scan:
-        """Look at all bytes once: whether they are UTF-8, how many, and how many quotes."""
+        """Scan all bytes once: whether they are UTF-8, how many there are, and how many quotes."""
         size, lines, quotes, found, known = 0, 1, 0, self._encoding, "utf-8"
         decoder = codecs.getincrementaldecoder("utf-8")()
         with self._named_errors(), self._bytes() as file:
@@ -208,11 +208,11 @@ class Written(LogFile):
                     decoder.decode(block)
                 except UnicodeDecodeError:
                     known = "cp1252"
-        cut = decoder.getstate()[0]  # the beginning of a letter, at the end of the file
+        cut = decoder.getstate()[0]  # the file ends in the middle of a letter
         return _Scan(found or ("cp1252" if cut else known), size, lines, quotes)
 
     def how(self) -> str:
-        """Return how its letters are written, where that is not UTF-8."""
+        """Return the encoding, if it is not UTF-8."""
         return "" if self.scan.encoding == "utf-8" else f"encoded as {self.scan.encoding}"
 
     def size(self, names: Sequence[str]) -> tuple[int, int]:
@@ -232,7 +232,7 @@ class Text(Written):
 
     @cached_property
     def sep(self) -> str:
-        """What separates its cells: given, or what cuts the first line into the most names."""
+        """Its separator: as given, or the one that finds most names in the first line."""
         if self._sep is not None:
             return self._sep
         with self._named_errors(), self._lines() as lines:
@@ -249,7 +249,7 @@ class Text(Written):
         return True
 
     def how(self) -> str:
-        """Return what separates its cells and how its letters are written, if unexpected."""
+        """Return the separator and the encoding, if either is unexpected."""
         found = _SEPARATORS.get(self.sep, repr(self.sep))
         said = [] if self.sep == self._usual else [f"separated by {found}"]
         return " and ".join([*said, *filter(None, [super().how()])])
@@ -274,7 +274,7 @@ class Text(Written):
             for batch in reader:
                 rows += batch.num_rows
                 yield batch
-        # Arrow takes all that follows an open quote for one cell, and so may have lost rows.
+        # Arrow takes everything after an open quote for one cell, and so may have lost rows.
         if self.scan.quotes and rows < self.scan.lines - 1 and (wrong := self._find_wrong_row()):
             raise ValueError(wrong)
 
@@ -303,7 +303,7 @@ class Text(Written):
         return (said.startswith("CSV parse error") and self._find_wrong_row()) or said
 
     def _find_wrong_row(self) -> str:
-        """Say what is wrong with the first row that is unlike the line of names, if any is."""
+        """Say what is wrong with the first row that does not match the line of names, if any."""
         line, names = 0, 0
         try:
             for line, cells in self._rows():

@@ -1,6 +1,6 @@
-"""What a value is: the plain type of a column, however a file keeps it, and what a cell of text is.
+"""What a value is: the plain type of a column, however a file stores it, and what text cells mean.
 
-A dictionary or a view says how values are kept, not what they are; nor does the width of a number.
+A dictionary or a view says how values are stored, not what they are, and so does a number's width.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-# Words that mean no number, 1 and 0; capitals do not count.
+# Words that mean "no number", 1 and 0; upper and lower case are alike.
 _MISSING = ("", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "<na>")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|infinity)", re.ASCII)
@@ -25,7 +25,7 @@ _WRONG = object()
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns to read, by what is read out of them."""
+    """The columns to read, by what they hold."""
 
     labels: tuple[str, ...] = ()  # ids and labels
     numbers: tuple[str, ...] = ()  # scores, outcomes, positions
@@ -76,7 +76,7 @@ def is_number(type_: Any) -> bool:
 
 
 def _unpack(array: Any) -> Any:
-    """Return an array or chunks of one without what says how its values are kept."""
+    """Return an array, or the chunks of one, without the wrapping around its values."""
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.cast(array.type.storage_type)
     if pa.types.is_dictionary(array.type):
@@ -132,7 +132,7 @@ def text_to_numbers(cells: Any) -> tuple[Any, NDArray[np.bool_]]:
     """
     try:
         made = pc.cast(cells, pa.float64())  # almost every column, in one step
-        if not pc.any(pc.is_nan(made)).as_py():  # nan(5) is not one of our words
+        if not pc.any(pc.is_nan(made)).as_py():  # Arrow knows nan(5), which is not one of our words
             return made, np.zeros(len(cells), dtype=np.bool_)
     except pa.ArrowInvalid:
         pass

@@ -30,7 +30,7 @@ class StandardisedDifference:
     within : float
         Inside the pairs.
     std_error, ci_low, ci_high, p_value : float
-        Of `within`, clustered as the audit is; NaN where not estimable.
+        The inference of `within`, clustered as the audit is; NaN where not estimable.
     scale : float
         The standard deviation that both are divided by; NaN where the covariate is constant.
     """
@@ -87,8 +87,8 @@ def standardised_difference(
         \frac{1}{P} \sum_{(i, j)} \frac{x_i - x_j}{s}, \qquad
         s^2 = \frac{s_g^2 + s_{\bar g}^2}{2},
 
-    with s² the variances over all rows in the group and over all rows not in it, so that the
-    scale does not depend on the pairing and the number before it can be put beside.
+    with s² the variances over all rows in the group and over all rows not in it. The scale
+    therefore does not depend on the pairing, and the difference before it can be put beside.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def standardised_difference(
     before = float(inside.mean() - outside.mean()) / scale if both else float("nan")
     x = (values[row_i] - values[row_j]) / scale
     center = codes.mean(x)
-    # A constant covariate differs by NaN, which the inference below carries along.
+    # A constant covariate gives NaN, which the inference below passes on.
     found = estimate_listed(x - center, center, codes, cluster=cluster, level=level)
     return StandardisedDifference(
         before=before,
@@ -172,13 +172,14 @@ class Placebo:
     Attributes
     ----------
     estimate, p_value : array (permutation,)
-        The p-value is of the distance from `expected`, by the variance that the audit itself uses.
+        The p-value tests the distance from `expected`, by the variance that the audit itself uses.
     observed : float
         The same estimate for the group itself: its pairs in both orders.
     observed_p_value : float
         Share of permutations whose absolute t is at least that of the group, itself among them.
     expected : float
-        Around which placebos centre: 0, but for what often and seldom shown items differ by.
+        The value around which placebos centre: 0, except for the difference between items that are
+        shown often and items that are shown seldom.
     rejected : float
         Share of p-values of at most 1 − level, among those that could be estimated.
     rejected_low, rejected_high : float
@@ -218,9 +219,9 @@ def placebo(
     r"""Estimate the gap of groups whose members are drawn at random.
 
     Labels are permuted among items that are shown about as often (`item_strata`), and an item keeps
-    its label in every query: what an item's outcomes have in common stays with one side, as it does
-    in the group itself. Where items are not known, or membership varies for some item, labels are
-    permuted among the rows of each query instead; such placebos have no shocks of items.
+    its label in every query: whatever an item's outcomes have in common stays on one side, as it
+    does in the group itself. Where items are not known, or membership varies for some item, labels
+    are permuted among the rows of each query instead; such placebos have no shocks of items.
 
     The pairs are those with :math:`|s_i - s_j| \le \varepsilon`, in both orders together. In one
     order alone a group without meaning does not centre on 0, because outcomes rise with scores.
@@ -298,7 +299,7 @@ def placebo(
     estimate, spread, dofs = np.array(found).T
     expected = dealer.expected(d, lower, upper, None if weights is None else weights.weight)
     if weights is not None and weights.by_query and dealer.by == BY_ITEM:
-        # What a pair counts depends on the labels: the mean of the draws has to do.
+        # What a pair counts depends on the labels, so use the mean of the draws.
         known = estimate[np.isfinite(estimate)]
         expected = float(known.mean()) if len(known) else 0.0
     statistic = abs(observed - expected) / std_error
@@ -332,7 +333,7 @@ class _ByRow:
         return shuffle_within(self.starts, self.member, rng)
 
     def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
-        # Every row of a query is as likely to be a member as any other.
+        # All rows of a query are equally likely to be members.
         return 0.0
 
 
@@ -358,7 +359,7 @@ class _ByItem:
         of_row = self.stratum[self.place[self.item]]
         one, other = of_row[lower], of_row[upper]
         apart = share[one] * (1 - share[other]) + share[other] * (1 - share[one])
-        # Of two different items of a stratum, one member makes the other less likely to be one.
+        # If one of two items of a stratum is a member, the other is less likely to be one.
         drawn = np.where(one == other, size[one] / np.maximum(size[one] - 1, 1), 1.0)
         if weight is not None:
             d, drawn = weight * d, weight * drawn
@@ -408,7 +409,7 @@ def item_strata(shown: Ints, label: Flags, strata: int = STRATA) -> Ints:
         open_members, open_size = open_members + inside, open_size + count
         if 0 < open_members < open_size:
             number, open_members, open_size = number + 1, 0.0, 0
-    # What is left open at the end has one label only.
+    # A stratum that is still open at the end has only one label.
     place = np.minimum(joined, max(number - 1, 0)) if joined else np.zeros(0)
     return np.asarray(place, dtype=np.int64)[quintile]
 
@@ -429,7 +430,7 @@ def _both_orders(
     weights: ListedWeights | None,
     cluster: str,
 ) -> tuple[float, float, float]:
-    """Estimate from the pairs with one member, which is on the side of the group.
+    """Estimate from the pairs with exactly one member, which takes the side of the group.
 
     Returns the estimate, its standard error and degrees of freedom.
     """

@@ -1,4 +1,4 @@
-"""Intervals from sums over clusters: how cells move together, bands over a curve, a bootstrap."""
+"""Intervals from sums over clusters: the covariance of cells, bands over a curve, a bootstrap."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mpc_lab.vocabulary import Flags, Floats, Ints
 
 DRAWS = 20_000
 _BLOCK = 1 << 20
-_ADDS_NOTHING = 1e-8  # of a variance of 1
+_ADDS_NOTHING = 1e-8  # as a share of a variance of 1
 
 
 def covariance(pairs: Floats, delta: Floats, cc: Floats, cd: Floats, dd: Floats) -> Floats:
@@ -65,7 +65,7 @@ def covariance_of_clusters(counts: Floats, sums: Floats) -> Floats:
 
 
 def correlation(covariance: Floats) -> Floats:
-    """Return the correlation of a covariance; cells without variance go with no other."""
+    """Return the correlation of a covariance; cells without variance correlate with no other."""
     scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     usable = scale > 0
     safe = np.where(usable, scale, 1.0)
@@ -77,7 +77,7 @@ def correlation(covariance: Floats) -> Floats:
 def absolute_normals(correlation: Floats, *, seed: int, draws: int = DRAWS) -> Iterator[Floats]:
     """Yield |N(0, R)| in blocks (draw, cell) of bounded size, `draws` rows in all.
 
-    R may be singular: a group and its complement move as one.
+    R may be singular: a group and its complement are perfectly correlated.
     """
     factor = _factor(correlation)
     generator = np.random.default_rng(seed)
@@ -88,10 +88,10 @@ def absolute_normals(correlation: Floats, *, seed: int, draws: int = DRAWS) -> I
 
 
 def _factor(correlation: Floats) -> Floats:
-    """Return L with L·Lᵀ = R; a cell that hardly adds to those before it adds nothing.
+    """Return L with L·Lᵀ = R; a cell that adds almost nothing to those before it adds nothing.
 
-    Unlike eigenvectors of a matrix that is nearly singular it does not turn with the last digit
-    of R, so that draws are the same in whatever order the sums behind R were added.
+    Unlike the eigenvectors of a nearly singular matrix, it does not rotate with the last digit of
+    R, so that draws do not depend on the order in which the sums behind R were added.
     """
     factor = np.zeros(correlation.shape)
     for k in range(len(correlation)):
@@ -103,7 +103,7 @@ def _factor(correlation: Floats) -> Floats:
 
 
 def upper_quantile(maxima: Floats, a: float) -> float:
-    """Return the draw that a share of (1 + draws above)/(1 + draws) = a goes beyond.
+    """Return the draw that is exceeded by a share of (1 + draws above)/(1 + draws) = a.
 
     Counting the observed value among the draws keeps a simulated test from being too eager
     [1]_. Infinite where there are too few draws for so small an `a`.
@@ -185,7 +185,7 @@ def sup_t_band(
     level : float
         Probability that the band covers the whole curve.
     seed, draws : int
-        Of the simulation.
+        Seed, and number of draws, of the simulation.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def bootstrap(
     level : float
         Confidence level.
     seed : int
-        Of the draws; the result of a cell does not depend on the cells beside it.
+        Seed of the draws; the result of a cell does not depend on the other cells.
 
     Returns
     -------
@@ -347,8 +347,8 @@ def bootstrap_sides(
 def _of_draw(
     weight: csr_array, total: csr_array, number: csr_array, times: Floats
 ) -> tuple[float, float]:
-    """Return the estimate and its standard error where each cluster is taken so many times."""
-    from mpc_lab.pairing.places import FEWEST, combine_cells  # with it numba is loaded
+    """Return the estimate and its standard error when each cluster is taken this many times."""
+    from mpc_lab.pairing.places import FEWEST, combine_cells  # this loads numba
 
     c, d = times @ weight, times @ total
     by_side = (c.reshape(2, -1), d.reshape(2, -1))
@@ -399,7 +399,7 @@ def _resample(counts: Floats, centred: Floats, draws: int, seed: int) -> tuple[F
     shift = u / pairs
     variance = uu - 2 * shift * cu + shift**2 * cc
     size = uu + 2 * np.abs(shift * cu) + shift**2 * cc
-    # A draw may hold one cluster many times: its variance is 0, but for rounding.
+    # A draw may hold one cluster many times: its variance is then 0, apart from rounding.
     return shift, np.sqrt(np.where(variance > _ROUNDING * size, variance, np.nan)) / pairs
 
 

@@ -1,4 +1,4 @@
-"""How far from a tie the limit looks: the bandwidth with the least expected squared error."""
+"""The bandwidth of the limit: how far from a tie the expected squared error is smallest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANK = 101
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """A bandwidth and the comparison it won.
+    """The chosen bandwidth and those it was compared with.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
 
     m₂ is twice the coefficient of Δ² in a cubic fitted to the nearer half of the distances, s₂ its
     standard error clustered by query, V(h) the query-clustered variance of the local linear fit
-    with triangular weights. No closed form replaces V: shared queries add a part to it that
-    hardly depends on h. The candidates are 20 values, evenly on a log scale from the larger of
-    the 2 % quantile and the 101st smallest distance to the 90 % quantile.
+    with triangular weights. V has no closed form, because shared queries add to it a part that
+    hardly depends on h. The candidates are 20 values, evenly on a log scale from the larger of the
+    2 % quantile and the 101st smallest distance to the 90 % quantile.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _by_query(query: Ints, distance: Floats, d: Floats) -> tuple[Ints, Floats, F
     return np.append(first, len(query)), distance, d
 
 
-# Of the cubic: x⁰ to x⁶, then d to d·x³.
+# The sums that the cubic needs: x⁰ to x⁶, then d to d·x³.
 _CUBIC = 4
 
 

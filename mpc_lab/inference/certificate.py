@@ -1,4 +1,4 @@
-"""The largest boost that the theorem of the paper, read distance by distance, allows to certify."""
+"""The largest boost that the paper's theorem, read distance by distance, can certify."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpc_lab.inference.estimates import Estimates, effective_clusters
 from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints
 
 MOST_BINS = 10
-# The mean over one wide bin is MPC itself again, which certifies nothing.
+# The mean over one wide bin is just MPC, which certifies nothing.
 FEWEST_BINS = 4
 FEWEST_QUERIES = 30
 
@@ -115,7 +115,7 @@ def certify(
     level : float
         Probability that the band covers all bins.
     seed : int
-        Of the simulation behind the band.
+        Seed of the simulation behind the band.
 
     Returns
     -------

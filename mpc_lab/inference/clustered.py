@@ -1,4 +1,4 @@
-"""The one clustered estimate: numbers that come one a pair, row or query, and what they share.
+"""Clustered estimates from one number for each pair, row or query, and from what these share.
 
 Pairs that share a query or an item move together. `estimate_listed` takes listed pairs,
 `cell_means` the entries of many cells at once, `ratio` and `mean_over_queries` what each query
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ItemCodes:
-    """What the two items of each pair are, as dense codes.
+    """The two items of each pair, as dense codes.
 
     Attributes
     ----------
@@ -154,7 +154,8 @@ class PairCodes:
     def clusters(self) -> dict[str, tuple[Ints, ...]]:
         """Return the codes of each kind of cluster; a pair is in one cluster for each array.
 
-        Where a code is -1, in none: a pair inside one producer is in it once, and in no dyad.
+        A code of -1 means no cluster: a pair inside one producer is in that producer once, and in
+        no dyad.
         """
         items = self.items
         if items is None:
@@ -190,7 +191,8 @@ class PairCodes:
     def effective(self, weight: Floats) -> tuple[float, float]:
         """Return the effective number of queries, and of items, of weighted pairs.
 
-        Of items, the fewer of those of the group and of the others; NaN without items.
+        For items it is the smaller of two numbers, of the group's items and of the others; NaN
+        without items.
         """
         items = self.items
         sides = () if items is None else (items.inside, items.outside)
@@ -255,14 +257,14 @@ def estimate_listed(
 ) -> Estimates:
     """Return center + mean(u) with its inference, by the rules of `mpc_lab.inference.estimates`.
 
-    Pairs count what `codes` says.
+    What each pair counts is in `codes`.
 
     Parameters
     ----------
     u : array (pair,)
         What each pair contributes, best near 0 on average so that squares do not cancel.
     center : float
-        The number that was taken away.
+        The number that was subtracted.
     codes : PairCodes
         What the pairs share.
     cluster : {"naive", "query", "item", "union"}
@@ -274,7 +276,7 @@ def estimate_listed(
     Returns
     -------
     Estimates
-        Of 0-dimensional arrays.
+        With 0-dimensional arrays.
     """
     pairs = np.array(codes.pairs)
     items = codes.items
@@ -297,7 +299,8 @@ def estimate_listed(
 def _weighted_sums(u: Floats, codes: PairCodes, *, alone: bool) -> dict[str, Quadratic]:
     """Return the sums of pairs that do not count alike, u having their weights in it.
 
-    In ``"naive"``, Σc·u is read as Σu: it has a count for each pair and the right sum of squares.
+    In ``"naive"``, Σc·u is taken to be Σu, which goes with one count for each pair and the right
+    sum of squares.
     """
     count = codes.counts
     by = codes.sums(u, count)
@@ -309,7 +312,7 @@ def _weighted_sums(u: Floats, codes: PairCodes, *, alone: bool) -> dict[str, Qua
 
 
 def dot(one: Floats, other: Floats) -> Floats:
-    """Return Σ one·other on one thread: for so little work, BLAS spends its time waking others."""
+    """Return Σ one·other on one thread; for so little work BLAS loses time waking other threads."""
     return np.asarray(np.einsum("p,p->", one, other))
 
 
@@ -341,7 +344,7 @@ def _joint(one: Ints, other: Ints) -> Ints:
 
 
 _NAN = float("nan")
-# A spread below this share of what was added up is rounding.
+# A spread below this share of the sum is rounding error.
 _ROUNDING = 1e-12
 
 
@@ -407,7 +410,7 @@ def from_influence(
     clusters : int
         K.
     scale : float, optional
-        The size of the numbers that ψ are differences of; by default that of the estimate.
+        The size of the numbers whose differences make up ψ; by default that of the estimate.
     level : float
     null : float
         What the p-value tests.
@@ -445,7 +448,7 @@ def ratio(sums: Floats, counts: Floats, *, level: float = 0.95, null: float = 0.
     total = counts.sum()
     if not total > 0:
         return Clustered(_NAN, null=null, reason="nothing to count")
-    # About the first mean: large outcomes would otherwise leave rounding in the second.
+    # Measured from the first mean: large outcomes would otherwise leave rounding in the second.
     near = sums.sum() / total
     estimate = float(near + (sums - near * counts).sum() / total)
     influence = (sums - estimate * counts) / total
@@ -470,7 +473,7 @@ def mean_over_queries(
     weight: Floats | None = None,
     level: float = 0.95,
 ) -> Clustered:
-    """Return the mean of one number a query; queries of one cluster may go together.
+    """Return the mean of one number a query, clustered where several queries share a cluster.
 
     Parameters
     ----------
@@ -540,7 +543,7 @@ class _Table:
 def _table(
     cell: Ints, u: Floats, codes: tuple[Ints, ...], n_cells: int, weight: Floats | None = None
 ) -> _Table:
-    """Add up u; an entry is in one cluster for each array of codes, and counts its weight."""
+    """Add up u times weight; an entry is in one cluster for each array of codes."""
     every, u = np.concatenate(codes), np.tile(u, len(codes))
     counted = np.ones(len(u)) if weight is None else np.tile(weight, len(codes))
     of = every * n_cells + np.tile(cell, len(codes))
@@ -569,7 +572,7 @@ class CellMeans:
     mean : float64 array
         Also where there is no interval; NaN without entries.
     tables : dict
-        Of each kind of cluster, its sums by cell.
+        For each kind of cluster, its sums by cell.
     """
 
     estimates: Estimates
@@ -618,7 +621,7 @@ def cell_means(
     known = np.where(n > 0, n, np.nan)
     weight = None
     if codes.weight is not None:
-        # In each cell the mean is 1, so that counts of entries stay what sums are divided by.
+        # Weights have mean 1 in each cell, so that sums can still be divided by counts of entries.
         of_cell = np.bincount(cell, codes.weight, minlength=n_cells)
         weight = codes.weight * (n / np.where(n > 0, of_cell, 1.0))[cell]
     middle = float(np.median(values)) if len(values) else 0.0
@@ -637,7 +640,8 @@ def cell_means(
             cluster=cluster,
             level=level,
             item_effective=_effective_items_by_cell(cell, codes, n, weight),
-            # An item in two queries makes the square of its whole sum larger than of its parts.
+            # For an item in two queries, the square of its whole sum exceeds the squares of the
+            # parts.
             shared_items=_larger(by["item"].cc, by["item_query"].cc) if "item" in by else False,
             owner=codes.owner,
         ),

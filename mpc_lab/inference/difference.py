@@ -25,7 +25,7 @@ from mpc_lab.vocabulary import INCONCLUSIVE, ITEM, NOT_ESTIMABLE, Flags, Floats,
 HIGHER, LOWER, NO_DIFFERENCE = "higher", "lower", "no difference"
 # The difference, and the sum: what B is multiplied by.
 _SIGNS = (-1.0, 1.0)
-# A rest below this share of what was subtracted is rounding.
+# A remainder below this share of what was subtracted is rounding error.
 _ROUNDING = 1e-12
 _CR3 = ("query", "item")
 
@@ -49,7 +49,7 @@ class ListedEstimate:
     inside, outside : int64 arrays (pair,), optional
         The item of the group and the other item, or their producers.
     pair : int64 array (pair,)
-        What tells pairs apart, in both estimates alike.
+        A number that identifies each pair, the same in both estimates.
     """
 
     value: float
@@ -80,7 +80,7 @@ def list_estimate(
     weight : float64 array (part, pair)
         What a pair counts in each part.
     query, inside, outside, pair
-        As of `ListedEstimate`.
+        As in `ListedEstimate`.
     cell : int64 array (pair,), optional
         The cell of places inside which a part has its mean; by default a part is one cell.
     """
@@ -90,7 +90,7 @@ def list_estimate(
         nothing = np.full(weight.shape, np.nan)
         return ListedEstimate(np.nan, nothing, nothing, factor, query, inside, outside, pair)
     share = weight / whole
-    # About the mean of all first: large differences would otherwise leave rounding behind.
+    # First subtract the overall mean: large differences would otherwise leave rounding errors.
     middle = float(np.einsum("p,p->", share[0], d))
     apart = d - middle
     means = np.einsum("xp,p->x", share, apart)
@@ -108,32 +108,33 @@ def list_estimate(
 
 @dataclass(frozen=True)
 class Stacked:
-    """What one difference comes to; arrays (sign,) are of the difference, then of the sum.
+    """The sums behind one difference; arrays (sign,) are for the difference, then for the sum.
 
     Attributes
     ----------
     new, old : float
         The two estimates.
     pairs : int
-        Pairs of both together; 0 where one has none.
+        Pairs of both estimates together; 0 where one of them has no pairs.
     clusters : int
         Queries, or units, with a pair of either.
     squares : dict of float64 arrays (sign,)
         Σz² over each kind of cluster: ``"naive"``, ``"query"`` and, where items are known,
         ``"item"``, ``"dyad"``, ``"item_query"``, ``"dyad_query"``.
     cr3 : dict of float64 arrays (sign,)
-        The same over ``"query"`` and ``"item"``, each part of a cluster divided by 1 less its share
-        before the parts are added; NaN where a cluster has a whole part.
+        The same over ``"query"`` and ``"item"``, with each part of a cluster divided by 1 less its
+        share before the parts are added; NaN where a cluster holds a whole part.
     counts : float
         Σc² over queries, c the shares in both estimates added.
     item_effective : float
         Effective items of the stacked counts; NaN where items are not known.
     part_variance, part_queries, part_items : float64 arrays (part,)
-        Of every part of both: the query variance it adds, its effective queries, and items.
+        For every part of both estimates: the query variance it adds, and its effective queries and
+        items.
     shared_items : bool
         Whether some item has pairs in two queries.
     shared_pairs : float
-        Pairs that are in both; NaN where that is not known.
+        How many pairs are in both; NaN where that is not known.
     """
 
     new: float
@@ -205,7 +206,7 @@ def stack(new: ListedEstimate, old: ListedEstimate, owner: str = ITEM) -> Stacke
 
 
 def no_stack(new: float, old: float, *, has_items: bool) -> Stacked:
-    """Return what there is where one of the two has no estimate."""
+    """Return the result for two cells of which one has no estimate."""
     kinds = ["naive", "query"]
     kinds += ["item", "dyad", "item_query", "dyad_query"] if has_items else []
     unknown = {kind: np.full(2, np.nan) for kind in kinds}
@@ -219,7 +220,7 @@ def _join(parts: Sequence[Ints | None]) -> Ints | None:
 
 
 def side_by_side(parts: Sequence[Floats]) -> Floats:
-    """Return arrays (part, pair) as one, with 0 where a pair is of the other estimate."""
+    """Join arrays (part, pair), with 0 where a pair belongs to the other estimate."""
     n_parts, n_pairs = np.sum([part.shape for part in parts], axis=0)
     found, row, column = np.zeros((n_parts, n_pairs)), 0, 0
     for part in parts:
@@ -232,7 +233,7 @@ def sum_by(values: Floats, codes: Sequence[Ints]) -> Floats:
     """Add up values (part, pair) over clusters; a pair is in one for each array of codes."""
     size = max((int(code.max(initial=-1)) for code in codes), default=-1) + 1
     found = np.zeros((len(values), size))
-    # A part has a run of pairs, and nothing in those of the other estimate.
+    # The pairs of a part are contiguous; it has none among those of the other estimate.
     runs = [_run(of_part != 0) for of_part in values]
     for code in codes:
         everywhere = code.min(initial=0) >= 0
@@ -252,14 +253,14 @@ def _run(some: Flags) -> slice:
 
 
 def stack_tables(is_new: Floats, error: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Return Σz² over clusters, plain and with CR3 by parts, of the difference and of the sum.
+    """Return Σz² over clusters of the difference and of the sum, plain and with CR3 by parts.
 
     Parameters
     ----------
     is_new : float64 array (part,)
         1 for the parts of the new estimate, 0 for those of the old one.
     error, share : float64 arrays (part, cluster)
-        What a cluster adds to the error of its estimate, and its share of the part.
+        How much a cluster adds to the error of its estimate, and its share of the part.
     """
     return squares_of(is_new, error), squares_of(is_new, divide_by_rest(error, share))
 
@@ -275,7 +276,7 @@ def square(values: Floats) -> float:
 
 
 def divide_by_rest(table: Floats, share: Floats) -> Floats:
-    """Divide what a cluster has in a part by 1 less its share of the part; NaN where that is 0."""
+    """Divide a cluster's sum in a part by 1 less its share of the part; NaN where that is 0."""
     rest = 1.0 - share
     return np.asarray(table / np.where(rest > _ROUNDING, rest, np.nan))
 
@@ -299,7 +300,7 @@ class Differences:
         Why a cell is not estimable.
     variance_from : array of str
     sum, sum_std_error, sum_dof : float64 arrays
-        Of θ_new + θ_old.
+        The inference of θ_new + θ_old.
     """
 
     difference: Floats
@@ -325,7 +326,7 @@ def estimate_differences(
     owner: str = ITEM,
     corrected: bool = True,
 ) -> Differences:
-    r"""Estimate differences from what was stacked.
+    r"""Estimate differences from stacked contributions.
 
     The variance is that of `mpc_lab.inference.estimates.estimate` over the stacked list; with CR3
     the part of a cluster inside part X is divided by 1 less its share of X before parts are added.
@@ -369,14 +370,14 @@ def estimate_differences(
 
 
 def _same(cell: Stacked) -> bool:
-    """Whether two estimates come from the same pairs: nothing is left but rounding."""
+    """Whether two estimates come from the same pairs: all that is left is rounding error."""
     if not cell.pairs:
         return False
     size = max(abs(cell.new), abs(cell.old), float(np.sqrt(cell.part_variance.max())))
     left = max(float(cell.squares[kind][0]) for kind in ("naive", "query"))
     whole = float(cell.squares["naive"][1])
     if whole == 0.0 and 2 * cell.shared_pairs != cell.pairs:
-        # Differences that are all alike leave nothing, whatever the pairs.
+        # Outcome differences that are all equal leave no error, whatever the pairs.
         return False
     return abs(cell.new - cell.old) <= _ROUNDING * size and left <= _ROUNDING**2 * whole
 
@@ -386,7 +387,8 @@ def _estimates(
 ) -> Estimates:
     """Estimate the difference (k = 0) or the sum (k = 1) of every cell."""
     pairs = np.array([cell.pairs for cell in cells], dtype=np.int64)
-    # Sums as of a mean over the pairs: contributions times their number, shares of 2 times half.
+    # Sums as for a mean over the pairs: contributions times their number; shares add up to 2, so
+    # halve.
     scale = pairs.astype(np.float64) ** 2
     kinds = [kind for kind in cells[0].squares if all(kind in cell.squares for cell in cells)]
     nothing = np.zeros(len(cells))
@@ -421,7 +423,7 @@ def _estimates(
 
 
 def _most_effective(cells: Sequence[Stacked]) -> dict[str, Floats]:
-    """Return the most effective clusters that a sum of parts may have."""
+    """Return the largest effective number of clusters that a sum of parts may have."""
 
     def join(pick: str) -> Floats:
         found = []
@@ -448,7 +450,7 @@ def judge_differences(
     found : Differences
         All cells are one family.
     method, level
-        As of `mpc_lab.inference.verdicts.adjust`.
+        As in `mpc_lab.inference.verdicts.adjust`.
     """
     numbers = (found.p_value, found.difference, found.std_error, found.dof)
     adjusted = adjust(*numbers, method=method, level=level)
@@ -468,7 +470,8 @@ class NoWorse:
         The larger of the two one-sided p-values: `no_worse` where it is at most a/2.
     no_worse : array of bool
     worse_p_adjusted : float64 array
-        Of the opposite, that the new gap is larger by more than the margin, by Holm over the cells.
+        For the opposite claim, that the new gap is larger by more than the margin; by Holm over the
+        cells.
     worse : array of bool
     """
 
@@ -485,9 +488,9 @@ def assess_no_worse(
 
     With s the sign of the estimate of θ_old it follows from :math:`\theta_{new} - s\theta_{old}
     \le m` and :math:`-\theta_{new} - s\theta_{old} \le m`; both are tested one-sided at level a/2,
-    because s is chosen by the data. That it is worse follows, with s the sign of the estimate of
-    θ_new, from :math:`s\theta_{new} - \theta_{old} > m` and :math:`s\theta_{new} + \theta_{old} >
-    m`, tested likewise.
+    because s is chosen by the data. The claim that it is worse follows, with s the sign of the
+    estimate of θ_new, from :math:`s\theta_{new} - \theta_{old} > m` and :math:`s\theta_{new} +
+    \theta_{old} > m`, tested likewise.
 
     Parameters
     ----------

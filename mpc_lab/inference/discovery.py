@@ -25,7 +25,7 @@ class NetTests(NamedTuple):
     Attributes
     ----------
     estimate, std_error, statistic, p_value : float64 arrays (slice,)
-        NaN where a slice says the same as those chosen, or too few clusters are left.
+        NaN where a slice adds nothing to those chosen, or too few clusters are left.
     """
 
     estimate: Floats
@@ -40,8 +40,8 @@ class NetSlices:
 
     A slice is tested in :math:`d = \theta_t \Delta m_t + \sum_{s \in S} \theta_s \Delta m_s +
     \kappa \Delta s + \pi`, S being those chosen, with the clusters of the audit and the plain
-    correction. Of its effective clusters the share counts that those chosen do not explain,
-    :math:`1 - R^2` of its regressor on theirs; with fewer than `fewest` it is not tested.
+    correction. Its effective clusters are multiplied by the share of its regressor that the chosen
+    slices do not explain, :math:`1 - R^2`; with fewer than `fewest` left it is not tested.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class NetSlices:
         h.
     by_place : bool
     cluster, level, owner
-        As of an audit.
+        As in an audit.
     fewest : int
     """
 
@@ -89,7 +89,7 @@ class NetSlices:
         values = np.where(known, fits[np.arange(len(columns)), columns], 0.0)
         items = VARIANCES[self.cluster].needs_items
         sums, dyads = sum_contributions(walk, design, Targets(picks, fits), items, gram.pairs)
-        # Slices that are not tested together have no say in each other's degrees of freedom.
+        # Slices are tested one at a time and do not affect each other's degrees of freedom.
         n_kept = np.full(len(columns), len(chosen) + 3)
         found = estimate_targets(
             values,
@@ -112,9 +112,9 @@ class NetSlices:
     def _targets(
         self, inner: Floats, right: Floats, design: Design, n_chosen: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Return coefficients and loadings of each tested slice, and the share that is left of it.
+        """Return coefficients, loadings and the unexplained share of each tested slice.
 
-        What is left is 0 for a slice that says the same as those chosen.
+        That share is 0 for a slice that adds nothing to those chosen.
         """
         k, n = design.n_columns, design.n_groups - n_chosen
         fits, picks, left = np.zeros((n, k)), np.zeros((n, k)), np.zeros(n)
@@ -128,7 +128,8 @@ class NetSlices:
                 continue
             fits[t], pick = solve(inner, right, np.flatnonzero(kept))
             picks[t] = pick[column]
-            # The inverse has 1 over what is left of the regressor's sum of squares.
+            # The diagonal of the inverse is 1 over the unexplained part of the regressor's sum of
+            # squares.
             left[t] = 1.0 / (pick[column, column] * inner[column, column])
         return fits, picks, left
 
@@ -141,14 +142,15 @@ def choose_few(
 ) -> list[int]:
     """Choose few slices such that no other is significant net of them.
 
-    The most significant one is added, again and again, until net of those chosen no other slice is
-    significant by Holm over all others; then those without which that still holds are left out,
-    the first chosen first. Slices that the sweep found are tested before the others.
+    The most significant slice is added, again and again, until no other slice is significant net of
+    those chosen, by Holm over all others. Then every slice that this conclusion can do without is
+    dropped, starting with the first chosen. Slices that the sweep found are tested before the
+    others.
 
     Parameters
     ----------
     test : callable
-        From chosen and tested slices to tests of the latter net of the former.
+        Takes chosen and tested slices; returns tests of the latter net of the former.
     found : sequence of int
         The slices that the sweep found.
     n_slices : int
@@ -163,7 +165,7 @@ def choose_few(
     others = [k for k in range(n_slices) if k not in set(found)]
 
     def worst(chosen: Sequence[int], *, some: bool = False) -> int | None:
-        """Return the most significant slice that is left; of none, with `some`, the nearest."""
+        """Return the most significant slice left; with `some`, also one that is not significant."""
         family = n_slices - len(chosen)
         for part in (found, others):
             tested = [k for k in part if k not in set(chosen)]

@@ -1,7 +1,7 @@
 """What an estimate would be without each query, item or producer, from listed pairs.
 
 Nothing is approximated: the sums of a cluster are taken out of the sums of all pairs, on each side
-of a tie and in each cell of places, and what is left is put together as it was before.
+of a tie and in each cell of places, and what remains is combined as before.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LeaveOneOut:
     without : float64 array (cluster,)
         NaN where too little is left, and where the cluster has no pair.
     share : float64 array (cluster,)
-        Of what all pairs count, what those of the cluster do.
+        The share of the cluster's pairs in what all pairs count.
     mean : float64 array (cluster,)
         Mean difference of its own pairs.
     n_pairs : int64 array (cluster,)
@@ -88,7 +88,7 @@ class LeaveOneOut:
 def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: int) -> LeaveOneOut:
     r"""Return :math:`\theta_{(-c)} = (D - D_c)/(W - W_c)` for every cluster c.
 
-    Of an estimate made of two sides, or of cells, the same is done in each before they are joined.
+    For an estimate made of two sides, or of cells, this is done in each before they are joined.
     Where a pair counts less the more pairs its query has, the pairs that are left count more.
 
     Parameters
@@ -110,7 +110,7 @@ def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: i
     pair = np.concatenate([np.flatnonzero(code >= 0) for code in clusters])
     cluster = np.concatenate([code[code >= 0] for code in clusters])
     worth = np.ones(len(parts.d)) if parts.counts is None else parts.counts.of_pairs
-    # Sums are about a number near the mean, so that rounding does not swamp what is left.
+    # Sums are measured from a number near the mean, so that rounding does not swamp what is left.
     centre = float(np.average(parts.d, weights=worth)) if len(parts.d) else 0.0
     by_pair = _sums_of_pairs(parts, worth, centre)
     shape = (3, parts.n_sides, parts.n_cells)
@@ -130,7 +130,7 @@ def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: i
         taken = goes[here].toarray().T.reshape(*shape, -1)
         taken[2] = of_cluster[here].toarray().T.reshape(*shape, -1)[2]
         left: Floats = whole[..., None] - taken
-        # Of a part that is wholly taken out, rounding may leave a rest; it does not count.
+        # Rounding may leave a remainder of a part that is taken out completely; it does not count.
         left[:2] = np.where(left[2] > 0.25, left[:2], 0.0)
         without[here] = centre + parts.combine(left)
     without[n_pairs == 0] = np.nan
@@ -145,7 +145,7 @@ def leave_one_out(parts: WeighedPairs, clusters: tuple[Ints, ...], n_clusters: i
 
 
 def _sums_of_pairs(parts: WeighedPairs, worth: Floats, centre: float) -> csr_array:
-    """Return what each pair adds to weight, sum and number of each part: (pair, 3·side·cell)."""
+    """Return each pair's addition to weight, sum and number of each part: (pair, 3·side·cell)."""
     n, block = len(parts.d), parts.n_sides * parts.n_cells
     rows, columns, values = [], [], []
     for side, alone in enumerate(parts.weight):
@@ -162,10 +162,11 @@ def _sums_of_pairs(parts: WeighedPairs, worth: Floats, centre: float) -> csr_arr
 def _sums_that_go(
     counts: ListedWeights, pair: Ints, cluster: Ints, n_clusters: int, by_pair: csr_array
 ) -> csr_array:
-    """Return what goes with each cluster where pairs count by how many their query has.
+    """Return what each cluster takes away where pairs count by the number in their query.
 
-    With P pairs in a query of which n go, what stays is multiplied by r = f(P − n)/f(P). All that
-    goes is then r times the pairs of the cluster, and 1 − r times all pairs of its queries.
+    If n of the P pairs of a query are left out, the remaining ones are multiplied by r = f(P −
+    n)/f(P). In total, r times the pairs of the cluster and 1 − r times all pairs of its queries are
+    subtracted.
     """
     n, size = len(counts.query), np.bincount(counts.query)
     key = cluster * len(size) + counts.query[pair]

@@ -28,7 +28,7 @@ from mpc_lab.vocabulary import (
 
 def significance(level: float) -> float:
     """Return a = 1 − level, after checking that `level` is a confidence level."""
-    # 1 - 0.95 is 0.050000000000000044; the decimal that was written is meant.
+    # 1 - 0.95 is 0.050000000000000044; what is meant is the decimal as written.
     return round(1 - check_level(level), 15)
 
 
@@ -40,7 +40,7 @@ def two_sided_p(statistic: Floats, dof: Floats) -> Floats:
 def critical(tail: Floats | float, dof: Floats | float) -> Floats:
     """Return the t quantile with probability `tail` above it.
 
-    Asked for by the tail, because 1 − tail loses digits where the tail is small.
+    It takes the tail, because 1 − tail loses digits where the tail is small.
     """
     return np.asarray(-stdtrit(dof, np.asarray(tail)), dtype=np.float64)
 
@@ -101,10 +101,9 @@ def raw_variances(
         two items can meet twice inside one cluster of "query" (a unit with several queries),
         "dyad_query" takes the place of Σ u_p² in `both`.
     owner : {"item", "producer"}
-        Who the items of these sums are; over producers, "producer" takes the place of "item".
+        What the items of these sums are; with producers, "producer" takes the place of "item".
     cr3 : mapping of str to array, optional
-        What takes the place of Σ S² over "query" and "item" clusters, where heavy ones are
-        corrected for.
+        Replaces Σ S² over "query" and "item" clusters where heavy clusters are corrected for.
 
     Returns
     -------
@@ -143,7 +142,7 @@ def _slack(
     count: Floats,
     theta: Floats,
 ) -> Floats:
-    """Return how far from 0 rounding alone can push Σ(U_k − δc_k)².
+    """Return how far from 0 rounding alone can move Σ(U_k − δc_k)².
 
     Three sources: the last subtraction, whose terms carry the error of adding up to P equal
     numbers; the cluster sums U_k, in which pairs may cancel; and the differences d themselves.
@@ -165,8 +164,8 @@ def owner_variance(raw: Mapping[str, Floats]) -> Floats | None:
 
 
 _TIE = 1e-12
-# With two effective clusters t has one degree of freedom, and intervals of ±400 times the range of
-# the outcome have been seen.
+# With two effective clusters t has one degree of freedom, which can give intervals of ±400 times
+# the range of the outcome.
 FEWEST_CLUSTERS = 3
 IN_EVERY_PAIR = "one cluster is in every pair"
 TOO_FEW_CLUSTERS = f"effective clusters below {FEWEST_CLUSTERS}"
@@ -191,13 +190,13 @@ class Estimates:
         below 3", "variance is 0", "variance is not positive", "one cluster is in every pair";
         otherwise "".
     std_error_by : dict
-        Standard error that each of naive, query, item, producer, union would have given with the
-        plain correction, of item and producer the one that was summed over; and query with CR3.
+        The standard errors that naive, query, item (or producer, whichever was summed over) and
+        union would have given with the plain correction, and query with CR3.
     variance_from : array of str
         The variance that was used: under ``cluster="union"`` the largest of union, query and
         item (or producer), otherwise the cluster itself; "" where the cell is not estimable.
     variance_by : dict
-        Raw variances: naive, query, item (or producer), both, union; those that the sums allow.
+        Raw variances that the sums allow: naive, query, item (or producer), both, union.
     """
 
     estimate: Floats
@@ -259,7 +258,7 @@ def estimate(
         union   max(V_union, V_query, V_item) · G/(G − 1)  max(V_union, V_query, V_item)
 
     Under CR3 the sum of each query, and of each item, is divided by 1 less its share of the pairs
-    before it is squared; dyads and what is inside queries stay as they are.
+    before it is squared; dyads and sums inside queries stay as they are.
 
     The interval is that of t with G − 1 degrees of freedom, G effective also for query and P
     for naive. Under union, G is the smallest of the query and the item count; the item count
@@ -287,7 +286,7 @@ def estimate(
         Limits of G for "queries", "items" and the "fewest" of both, where an estimate is made of
         parts: see `mpc_lab.inference.estimates`.
     owner : {"item", "producer"}
-        Who the items of the sums over items are.
+        Whether the sums over items are over items or over their producers.
     cr3 : mapping of str to array, optional
         Σ S² over "query" and "item" clusters after that division.
     corrected : bool
@@ -353,7 +352,7 @@ def t_interval(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the ends of a t interval, the p-value against `null`, and the degrees of freedom.
 
-    There are G − 1 of these, G the effective number of clusters; all four are NaN where the
+    The degrees of freedom are G − 1, G the effective number of clusters; all four are NaN where the
     standard error is.
     """
     dof = np.where(np.isnan(std_error), np.nan, np.maximum(np.asarray(effective) - 1, 1.0))
@@ -446,7 +445,7 @@ def _families(
 
 
 def _largest(raw: Mapping[str, Floats], names: Sequence[str]) -> tuple[Floats, Texts]:
-    """Return the largest of some variances and its name, of equal ones the first."""
+    """Return the largest of some variances and its name; the first where several are equal."""
     largest = reduce(np.maximum, [raw[name] for name in names])
     near = largest - _TIE * np.abs(largest)
     source = np.full(np.shape(largest), names[-1])
@@ -487,7 +486,7 @@ def _reasons(pairs: Ints, used: _Family, by_query: _Family, cluster: str, owner:
     sign = np.where(np.isnan(used.variance), IN_EVERY_PAIR, sign)
     few: Texts | str = TOO_FEW_CLUSTERS
     if owner == PRODUCER and VARIANCES[cluster].needs_items:
-        # Queries enough: then it is the producers that are too few to represent others.
+        # There are enough queries, so it is the producers that are too few.
         enough = enough_clusters(by_query.effective)
         few = np.where(enough, TOO_FEW_PRODUCERS, TOO_FEW_CLUSTERS)
     reason = np.where(enough_clusters(used.effective), sign, few)
@@ -547,7 +546,7 @@ def join_parts(variance: Floats, effective: Floats) -> Floats:
 
 
 def most_effective(moments: Moments) -> dict[str, Floats] | None:
-    """Return the most effective clusters that a cell of two sides may have; else no limit.
+    """Return upper limits of the effective clusters for cells of two sides, and none for others.
 
     Returns
     -------

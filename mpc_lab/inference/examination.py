@@ -1,4 +1,4 @@
-"""How often each place is looked at, from neighbours in the list with nearly equal scores."""
+"""How often each place is looked at, estimated from neighbours in the list with close scores."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Neighbours:
 
     @property
     def counts(self) -> Floats:
-        """What each counts."""
+        """What each pair of neighbours counts."""
         return np.ones(len(self.place)) if self.weight is None else self.weight
 
     def take(self, chosen: Flags) -> Neighbours:
-        """Return some of them."""
+        """Return some of the neighbours."""
         return Neighbours(
             self.place[chosen],
             self.upper[chosen],
@@ -57,7 +57,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Examination:
-    """How often places are looked at, place 1 as 1.
+    """How often places are looked at, relative to place 1.
 
     Attributes
     ----------
@@ -66,13 +66,13 @@ class Examination:
     examined, low, high : float64 arrays
         The estimate and its interval; the first is 1 by definition.
     std_error : float64 array
-        Of the logarithm.
+        The standard error of the logarithm.
     n_pairs : int64 array
         The neighbours at this place and the one before.
     n_effective : float64 array
         The effective number of queries among them.
     ended : str
-        Why no further place is known; empty where all that were asked for are.
+        Why no further place is known; empty where all requested places are.
     """
 
     place: Ints
@@ -110,7 +110,7 @@ def estimate_examination(
     limit : bool
     level : float
     """
-    # Clusters as 0, 1, …: what each adds is kept over places.
+    # Number clusters 0, 1, …: what each adds is accumulated over places.
     cluster = np.unique(pairs.cluster, return_inverse=True)[1]
     counts = pairs.counts
     added, seen = np.zeros(len(pairs.place)), np.zeros(len(pairs.place), dtype=np.bool_)
@@ -162,7 +162,7 @@ def _effective(cluster: Ints, weight: Floats) -> float:
 
 
 def _mean(pairs: Neighbours, y: Floats, here: Ints, limit: bool) -> tuple[float, Floats] | None:
-    """Return a mean outcome, or that at distance 0, and what each pair adds to its error."""
+    """Return a mean outcome, or the mean at distance 0, and what each pair adds to its error."""
     weight = pairs.counts[here]
     if not limit:
         share = weight / weight.sum()

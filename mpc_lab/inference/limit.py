@@ -21,7 +21,7 @@ class Fit:
     Attributes
     ----------
     coefficients : array (degree + 1,)
-        Of 1, Δ, Δ², …
+        The coefficients of 1, Δ, Δ², …
     loadings : array (pair,)
         l_p of the coefficient that was asked for: it is Σ l_p d_p.
     residuals : array (pair,)
@@ -55,7 +55,7 @@ def polynomial(
     if distinct(distance) <= degree:
         return None
     largest = float(distance.max())
-    # In units of the largest distance the normal equations are well conditioned.
+    # With distances in units of the largest, the normal equations are well conditioned.
     x = distance / largest
     powers = np.ones((degree + 1, len(x)))
     for k in range(degree):
@@ -263,7 +263,7 @@ def check_bandwidth(bandwidth: float) -> float:
 
 
 def why_ties(distances: int, tie_weight: float) -> str:
-    """Return why there is no curve to be fitted, and ties have to do; else an empty text."""
+    """Return why no curve can be fitted and only ties are used; else an empty text."""
     if distances < FEWEST_DISTANCES:
         return f"only {distances} distinct distances inside the bandwidth"
     if tie_weight > _MOST_TIE_WEIGHT:

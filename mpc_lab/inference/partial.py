@@ -30,7 +30,7 @@ PAIRS_A_COEFFICIENT = 20
 BINS = 5
 # The share of a column that must be left once the columns before it are held fixed.
 _LEFT = 1e-9
-# How far a coefficient of -1 may be from it.
+# How far from -1 a coefficient of -1 may be.
 _WHOLE = 1e-3
 # Numbers that the sums over two items may fill at a time.
 _ROOM = 30_000_000
@@ -53,8 +53,8 @@ class Partial:
     varies : bool array (column,)
         Whether the rows of some pair differ in a column; the constant does.
     against : int64 array (group,)
-        The group left out of the regression against whose items a gap net of the others is: whoever
-        leaves the one group is in the other. -1 where there is no such group.
+        The left-out group whose items a net gap is relative to: every item outside the one group is
+        in the other. -1 where there is no such group.
     covariance : float64 array (column, column)
         Clustered by query, with Q/(Q − 1).
     width : float
@@ -104,10 +104,10 @@ def fit_partial(
     Parameters
     ----------
     walk : Walk
-        Over a log whose items, where the cluster needs them, have one code in all its blocks.
+        Walks a log whose items, where the cluster needs them, have the same code in all blocks.
     design : Design
     cluster, level, owner
-        As of an audit.
+        As in an audit.
     ridge : float
         Added to the diagonal of the groups in X'WX/Σw.
 
@@ -213,7 +213,7 @@ def _finish(
 
 
 def find_kept(inner: Floats, design: Design) -> Flags:
-    """Return which columns are not collinear with those before them.
+    """Return which columns are not collinear with earlier ones.
 
     The constant and the slope come first, then groups, covariates and further terms in their order.
     """
@@ -239,7 +239,7 @@ def find_kept(inner: Floats, design: Design) -> Flags:
 
 
 def find_against(inner: Floats, kept: Flags, groups: int) -> Ints:
-    """Return for each group the one left out that falls by 1 where it rises by 1; -1 for none."""
+    """Return for each group the left-out one that falls by 1 where it rises by 1; -1 for none."""
     against = np.full(groups, -1)
     base = np.flatnonzero(kept)
     for c in np.flatnonzero(~kept[:groups] & (inner.diagonal()[:groups] > 0)):
@@ -326,7 +326,7 @@ def estimate_targets(
     n = float(n_pairs)
     pairs = np.where(known, n_pairs, 0)
     zero = np.zeros(len(values))
-    # A sum over clusters of contributions is one of u/P, and counts have to add up to P.
+    # Contributions are u/P already, while counts have to add up to P.
     spread = n**2
     more = np.where(n_pairs > n_kept, (n - 1) / np.maximum(n - n_kept, 1), 1.0)
     if cluster != "query":
@@ -394,7 +394,7 @@ class Assumption:
     Attributes
     ----------
     statistic, p_value, dof : float
-        Of F; NaN where there are too few queries or too few terms.
+        The F test; NaN where there are too few queries or too few terms.
     n_terms : int
     """
 
@@ -413,8 +413,8 @@ def check_assumption(
     r"""Test that the gap of group 0 does not depend on the level of the score or on the segment.
 
     The theorem assumes that differences of outcomes depend on items through the distance of their
-    scores alone. To the regression of `fit_partial` with one group are added the products of its
-    :math:`\Delta m` with the quintiles of the pair's mean score and with segments, and all of them
+    scores alone. The regression of `fit_partial` with one group is extended by the products of its
+    :math:`\Delta m` with the quintiles of the pair's mean score and with segments, and all of these
     are tested at once, clustered by query: :math:`W = b' V^{-1} b`, and W/r is compared with F with
     r and G − 1 degrees of freedom, G effective.
 
@@ -440,7 +440,7 @@ def check_assumption(
     tested = np.flatnonzero(found.kept & terms)
     n_effective = float(found.net.n_effective[0])
     nothing = Assumption(float("nan"), float("nan"), len(tested), float("nan"))
-    # With fewer effective queries than terms the covariance has no inverse worth the name.
+    # With fewer effective queries than terms, the covariance has no meaningful inverse.
     if not len(tested) or not n_effective - 1 > len(tested):
         return nothing
     b, v = found.net.estimate[tested], found.covariance[np.ix_(tested, tested)]

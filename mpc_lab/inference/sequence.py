@@ -1,12 +1,12 @@
 r"""Repeated looks at a growing log: intervals that hold at every look, an alarm for a change.
 
-Some rest on many queries. Those for bounded outcomes do not, and come from bets: a query (or unit)
-adds :math:`x_q = D_q - \theta c_q`, with :math:`D_q` the sum of the differences of its
-:math:`c_q` pairs. If θ is the gap, :math:`x_q` has mean 0 given all before it. Outcomes within
-bounds that are R apart, and at most C pairs of a query, give
+Some are valid only for many queries. Those for bounded outcomes need no such limit, and come from
+bets: a query (or unit) adds :math:`x_q = D_q - \theta c_q`, with :math:`D_q` the sum of the
+differences of its :math:`c_q` pairs. If θ is the gap, :math:`x_q` has mean 0 given all before it.
+Outcomes within bounds that are R apart, and at most C pairs of a query, give
 :math:`|x_q| \le C (R + |\theta|)`, so that a bet of less than the inverse of this never loses all.
-Whoever bets against the true θ multiplies the stake by :math:`1/a` with probability a at most, at
-any time; the interval holds every θ against which nobody has become as rich.
+Bets against the true θ multiply the stake by :math:`1/a` at any time with probability a at most;
+the interval holds every θ against which the bets have not won that much.
 
 Both kinds of capital fall (bets on larger gaps) or rise (on smaller ones) with θ, so that what
 happens between two points of a grid is bounded by what happens at them.
@@ -66,7 +66,7 @@ def confidence_sequence(
     queries : array of int64
         All queries Q seen so far, also those without a pair.
     with_pair : array of int64
-        Those of them that have a pair.
+        How many of these have a pair.
     level : float
         Probability that no look ever misses.
     planned : int
@@ -140,18 +140,18 @@ def change_evidence(z: Floats) -> Floats:
         known = np.isfinite(now)
         counted = counted + known
         step = 1 / np.maximum(counted * (counted + 1), 1)
-        # Far beyond any alarm, numbers stop growing.
+        # The evidence is capped far above any alarm.
         factor = np.exp(np.clip(bets * np.where(known, now, 0.0) - bets**2 / 2, -500, 300))
         each = np.where(known, np.minimum((each + step) * factor, 1e100), each)
         found[t] = each.mean(axis=0)
     return found
 
 
-# The part of the stake that one query may lose. From sums it may be a half: log(1 + x) ≥ x − x²
-# holds for x ≥ −1/2.
+# The share of the stake that one query may lose. For bets from sums it is a half, since ln(1 + x) ≥
+# x − x² holds for x ≥ −1/2.
 MOST_LOST = 0.9
 MOST_LOST_OF_SUMS = 0.5
-# Bets of sums are a mixture: each half of the one before.
+# Bets from sums are a mixture, each bet half the one before.
 _HALVINGS = 12
 _POINTS = 257
 _ZOOMS = 2
@@ -173,7 +173,7 @@ def predictable_bets(
     Parameters
     ----------
     pairs, sums : float64 arrays (query,)
-        c and D of every query in its order, also of those without a pair.
+        c and D of every query in order, including those without a pair.
     width : float
         R, how far apart the bounds of the outcome are.
     level : float
@@ -320,7 +320,7 @@ def log_capital_of_sums(
 
 
 def _enough(level: float, tests: int) -> float:
-    """Return the log capital of both kinds together at which a gap is given up."""
+    """Return the joint log capital of both kinds of bets at which a gap is excluded."""
     return math.log(2 * check_count("tests", tests) / significance(level))
 
 
@@ -329,11 +329,11 @@ def _limit(theta: Floats | float, width: float, cap: int, most_lost: float) -> F
 
 
 def _hull(capital: Capital, width: float, enough: float) -> tuple[float, float]:
-    """Return ends with every θ between them against which there is too little capital."""
+    """Return the ends of the θ against which the bets have won too little to exclude them."""
     grid = np.linspace(-width, width, _POINTS)
     left = np.flatnonzero(_little(capital, grid, enough))
     if not len(left):
-        # Data that contradict their bounds or their order: every gap is given up.
+        # The data contradict their bounds or their order: every gap is excluded.
         up, down = capital(grid)
         least = float(grid[np.argmin(np.logaddexp(up, down))])
         return least, least
@@ -344,18 +344,18 @@ def _hull(capital: Capital, width: float, enough: float) -> tuple[float, float]:
 
 
 def _little(capital: Capital, grid: Floats, enough: float) -> Flags:
-    """Return the steps of a grid in which some θ may not be given up yet."""
+    """Return the steps of a grid in which some θ may not be excluded."""
     up, down = capital(grid)
-    # Between two points bets on a larger gap have at least what they have at the right one.
+    # Between two points, bets on a larger gap hold at least as much as at the right point.
     return np.asarray(np.logaddexp(up[1:], down[:-1]) < enough)
 
 
 def _zoom(capital: Capital, step: Floats, enough: float, end: int) -> Floats:
-    """Return the first (0) or last (-1) part of a step that may not be given up."""
+    """Return the first (0) or last (-1) part of a step that may not be excluded."""
     fine = np.linspace(step[0], step[1], _POINTS)
     left = np.flatnonzero(_little(capital, fine, enough))
     if not len(left):
-        # Finer bounds give the whole step up: what is left begins beyond it.
+        # Finer bounds exclude the whole step: what is left begins beyond it.
         return step[[1, 1]] if end == 0 else step[[0, 0]]
     return fine[left[end] : left[end] + 2]
 

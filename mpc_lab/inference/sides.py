@@ -45,7 +45,7 @@ class SidedPairs:
     distance, d : array (pair,)
         Distance of the scores, and difference of the outcomes.
     weight : array (side, pair)
-        What it counts below and above; 0 where it is not on that side.
+        What a pair counts below and above; 0 where it is not on that side.
     cell : array of int64 (pair,)
         Its cell of places; 0 where there are no positions.
     n_cells : int
@@ -80,9 +80,9 @@ class SidedPairs:
         )
 
     def shares(self, weight: Floats) -> Floats:
-        """Return weights (side, pair) with which both sides have the same cells.
+        """Return weights (side, pair) that give both sides the same mix of cells.
 
-        A side of a cell weighs ω, and the pairs in it share that as they did before.
+        Each side of a cell weighs ω, which its pairs share in their former proportions.
         """
         on_side = self.weight > 0
         mass, number = (
@@ -110,7 +110,7 @@ def by_score(
 
 
 def by_place(distance: Floats, d: Floats, place: Ints, other: Ints, codes: PairCodes) -> SidedPairs:
-    """Return pairs on the side, and in the cell, of the places that were logged."""
+    """Return pairs on the sides, and in the cells, that the logged places say."""
     part = parts_of(place, other)
     weight = np.array([part < N_CELLS, part >= N_CELLS]).astype(float)
     return SidedPairs(distance, d, weight, part % N_CELLS, N_CELLS, codes)
@@ -118,7 +118,7 @@ def by_place(distance: Floats, d: Floats, place: Ints, other: Ints, codes: PairC
 
 @dataclass(frozen=True)
 class TwoLines:
-    """The two sides' intercepts, joined as their mean and as half their difference."""
+    """The intercepts of the two sides, joined as their mean and as half their difference."""
 
     mean: Estimates
     half_difference: Estimates
@@ -139,10 +139,10 @@ def intercepts(
     ----------
     pairs : SidedPairs
     weight : array (side, pair)
-        Of the least squares.
+        The weights of the least squares.
     degree : int
     cluster, level
-        As of an audit.
+        As in an audit.
     correct : bool
         Whether a side's part is corrected by (n − 1)/(n − k), as statsmodels does.
 
@@ -258,12 +258,12 @@ def estimate_sides(
         The estimate.
     codes : PairCodes
     cluster, level
-        As of `estimate_listed`.
+        As in `estimate_listed`.
 
     Returns
     -------
     Estimates
-        Of 0-dimensional arrays. Its degrees of freedom are those of an estimate made of parts.
+        With 0-dimensional arrays. The degrees of freedom are those of an estimate made of parts.
     """
     pairs, n_pairs = np.array(codes.pairs), codes.pairs
     whole = weight.sum(axis=1, keepdims=True)
@@ -379,7 +379,7 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints, weight: Floats | 
 
 
 def _check(d: Floats, query_codes: Ints, weight: Floats | None) -> None:
-    """Refuse pairs that no regression can be made of."""
+    """Refuse pairs that allow no regression."""
     at = np.unique(query_codes, return_inverse=True)[1]
     counts = np.bincount(at, weight).astype(np.float64)
     effective = effective_clusters(np.asarray(counts.sum()), np.asarray(counts @ counts))

@@ -87,7 +87,7 @@ def pair_table(
     epsilon : float
         The largest distance.
     scores : float64 array, optional
-        Those of another rule; the ranked list of the logged scores is the logged positions, where
+        Scores of another rule. The ranked list of the logged scores goes by logged positions, where
         there are any, and these need not follow the scores.
     mode : str
         The name of a pairing mode.
@@ -164,7 +164,7 @@ class PositionWeighted:
     Attributes
     ----------
     estimates : Estimates
-        Of 0-dimensional arrays.
+        With 0-dimensional arrays.
     n_positions, n_left_out : int
         Positions that count, and those left out because fewer than two queries have a pair there.
     n_pairs : int
@@ -195,7 +195,7 @@ def position_weighted(
     ----------
     pairs : PairTable
     weights : float64 array, optional
-        Of the positions from 1 to the last with a pair; by default 1/log2(k + 1).
+        Weights of the positions from 1 to the last with a pair; by default 1/log2(k + 1).
     cluster : {"query", "naive", "item", "union"}
     level : float
     """
@@ -220,7 +220,7 @@ def position_weighted(
 
 
 def queries_at(at: Ints, query: Ints, n: int) -> Ints:
-    """Return how many different queries each of `n` places occurs with."""
+    """Return in how many different queries each of `n` places occurs."""
     key = np.unique(np.stack([at, query], axis=1), axis=0)
     return np.bincount(key[:, 0], minlength=n).astype(np.int64)
 
@@ -235,7 +235,7 @@ class BySegment:
     estimates : Estimates
     n_pairs, n_queries : int64 array
     statistic, p_value : float
-        Of the test that all segments have one gap; NaN where fewer than two are estimable.
+        The test that all segments have the same gap; NaN where fewer than two are estimable.
     dof : tuple of float
         Degrees of freedom of the test: segments less one, and the smallest of the segments' own.
     left_out : tuple of str
@@ -268,8 +268,8 @@ def by_segment(
     The test is that of Wald, :math:`F = (R\hat\theta)' (R V R')^{-1} R\hat\theta / (S - 1)`, R the
     differences to the first segment and V the covariance of the segments' gaps, with the correction
     of each segment's own variance, and with S − 1 and the smallest of the segments' degrees of
-    freedom. Units and items may be in several segments. As a union variance is the largest of
-    three, so the test by union is the smallest F of the same three.
+    freedom. Units and items may be in several segments. Just as a union variance is the largest of
+    three, the test by union is the smallest of the three F.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def _wald(found: CellMeans, cluster: str, owner: str) -> tuple[float, float, tup
 
 
 def _quadratic_form(contrast: Floats, spread: Floats) -> float:
-    """Return c'V⁻c; NaN where V is not a covariance, as item and union variances may not be."""
+    """Return c'V⁻c; NaN where V is no covariance, as can happen by item and by union."""
     values, vectors = np.linalg.eigh(spread)
     largest = float(values.max())
     if not largest > 0 or values.min() < -_ROUNDING * largest:
@@ -362,7 +362,7 @@ class Sensitivity:
     estimate, slope : float
         θ(γ) = estimate + γ·slope; NaN where the gap is not estimable.
     variances : float64 array (family, 3)
-        V_DD, V_DL and V_LL after correction, by each variance of which the largest is used.
+        V_DD, V_DL and V_LL after correction, for each variance; the largest variance is used.
     dof : float
     """
 
@@ -421,14 +421,14 @@ def gamma_flip(
 ) -> float:
     """Return the γ nearest 0 at which the verdict of a group is no longer that at γ = 0.
 
-    At every γ of a grid in (−1, 4] the cells of all groups are adjusted again, and the verdict is
-    by the bracket of the adjusted intervals, as that of the headline. The step where it changes is
-    halved until γ is known to nine digits.
+    At every γ of a grid in (−1, 4] the cells of all groups are adjusted again, and the verdict
+    follows from the bracket of the adjusted intervals, as in the headline. The step where it
+    changes is halved until γ is known to nine digits.
 
     Parameters
     ----------
     sides : sequence of sequences of Sensitivity
-        For each mode that the verdict rests on, all groups.
+        All groups, for each mode that the verdict rests on.
     group : int
         Which of them is asked about.
     method : {"holm", "fdr_bh", "none"}

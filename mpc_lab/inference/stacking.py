@@ -1,9 +1,9 @@
-"""Differences of gaps where no list of all pairs fits: from one block of whole units after another.
+"""Differences of gaps when the pairs are too many to list: block after block of whole units.
 
-Three walks over a log, wherever it is: what the sides (and cells of places) of each estimate weigh,
-and their means; sums over what is inside units; and sums over items and dyads, which are all over
-a log and are brought together by an exchange. The contributions of a block are those of
-`mpc_lab.inference.difference`, and so is what is made of them.
+There are three walks over a log, wherever it is. They find what the sides (and cells of places) of
+each estimate weigh, and their means; sums inside units; and sums over items and dyads, which are
+spread over the log and brought together by an exchange. Contributions are computed and combined as
+in `mpc_lab.inference.difference`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mpc_lab.vocabulary import ITEM, MODES, Flags, Floats, Ints, Masks
 
 PAIRS_IN_A_BLOCK = 1_000_000
 _KINDS = ("naive", "query", "item_query", "dyad_query")
-# No difference has more: both sides of a tie of both estimates.
+# The most parts of a difference: both sides of a tie, for both estimates.
 _MOST_PARTS = 4
 _N_SUMS = 2 * (len(_KINDS) + 1) + 4 + 2 * _MOST_PARTS
 _N_ITEM_SUMS = 6 + 3 + 2 * _MOST_PARTS
@@ -46,12 +46,12 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class End(NamedTuple):
-    """One of the two ends of a difference, and what lists its pairs.
+    """One of the two estimates of a difference, and what is needed to list its pairs.
 
     Attributes
     ----------
     rule, group : int
-        By their numbers.
+        Their numbers.
     mode : str
     epsilon : float
         Its threshold; below 0 there is no pair.
@@ -77,7 +77,7 @@ class Marked(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """The pairs of a block: rows of the log, differences, what they count on each side, cells."""
+    """The pairs of a block: rows of the log, differences, weights on each side, and cells."""
 
     i: Ints
     j: Ints
@@ -98,7 +98,7 @@ class _Whole:
 
 
 class _Tables(NamedTuple):
-    """By name: share, error, and share of the pairs inside and outside; by dyad: error."""
+    """By name: share, error, and the shares of pairs inside and outside; by dyad: error."""
 
     items: Masks
     of_items: Floats
@@ -166,7 +166,7 @@ def stack_walked(
 def each_contrast(
     contrasts: Sequence[Contrast], logs: Logs
 ) -> Iterator[tuple[int, Marked, Marked]]:
-    """Yield each contrast with both its logs, which are let go when nothing needs them."""
+    """Yield each contrast with its two logs, which are freed once nothing needs them."""
     needed = Counter((cell.rule, cell.group) for both in contrasts for cell in both)
     held: dict[tuple[int, int], tuple[Log, int]] = {}
     waiting = dict(enumerate(contrasts))
@@ -253,7 +253,7 @@ def _whole(sums: Floats, mode: str, center: float) -> _Whole:
 def _estimate(
     marked: Marked, cell: End, whole: _Whole, units: tuple[int, int], *, placed: bool
 ) -> ListedEstimate:
-    """Return what the pairs of a block add to an estimate and to its error."""
+    """Return how much the pairs of a block add to an estimate and to its error."""
     log = marked.log
     pairs = _list(marked, cell, units, placed=placed)
     share = pairs.weight * whole.scale[:, pairs.place]
@@ -401,7 +401,7 @@ def _tables(one: ListedEstimate, other: ListedEstimate, owner: str, names: Masks
         filled[k, :, : table.shape[1]] = table
     name = names[known] if len(names) else known.astype(np.uint64)
     least, most = np.minimum(name[i], name[j]), np.maximum(name[i], name[j])
-    # Codes fit into half a word each; what is called everywhere the same does not.
+    # Codes fit into half a word each; names that are the same in all parts do not.
     dyad = (least * _MIX + most) * _MIX if len(names) else (least << np.uint64(32)) | most
     dyads, of_pair = np.unique(dyad, return_inverse=True)
     if owner != ITEM:
@@ -449,7 +449,7 @@ def _by_name(names: Masks, values: Floats) -> Floats:
     return found
 
 
-# ---- what the sums come to
+# ---- from sums to results
 
 
 def _join(

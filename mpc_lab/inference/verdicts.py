@@ -38,8 +38,8 @@ from mpc_lab.vocabulary import (
 )
 
 COVERS_ZERO = "interval covers 0"
-# No direction is given if the places of both sides overlap less than this, or if a larger share of
-# the pairs was shown the other way round.
+# No direction is given if the places of both sides overlap less than this, or if more than this
+# share of the pairs was shown the other way round.
 LEAST_OVERLAP = 0.2
 MOST_SHOWN_ABOVE = 0.25
 
@@ -162,7 +162,7 @@ def outside(verdict: Texts, low: Floats, high: Floats, *, tolerance: float | Non
     """
     check_tolerance(tolerance)
     verdict, margin = np.asarray(verdict), tolerance or 0.0
-    # A direction says that 0 is excluded, also where the bracket ends there.
+    # A direction means that 0 is excluded, even where the bracket ends at 0.
     under = (verdict == UNDERVALUED) & ((np.asarray(low) > margin) | (margin == 0))
     over = (verdict == OVERVALUED) & ((np.asarray(high) < -margin) | (margin == 0))
     return np.asarray(under | over)
@@ -207,17 +207,17 @@ def without_contradictions(
 ) -> tuple[Texts, Texts]:
     """Take the direction from a group and its complement where both have the same one.
 
-    At one threshold the gap of a group is minus that of its complement; at thresholds of their own
-    the two look at different pairs, and nothing else keeps them from contradicting each other.
+    At one threshold the gap of a group is minus that of its complement. At thresholds of their own
+    the two have different pairs, and only this function keeps them from contradicting each other.
 
     Parameters
     ----------
     verdict, verdict_reason : array of str (rule, mode, group)
     complements : sequence of (int, int)
-        Groups, by number, of which every row is in exactly one.
+        Pairs of groups, by number, such that every row is in exactly one of the two.
     rules : sequence of int
-        The rules, by number, that give an item one score whatever group is looked at: under
-        others both may be true.
+        The rules, by number, that give an item the same score whichever group is audited: under
+        other rules both verdicts may be true.
 
     Examples
     --------
@@ -299,14 +299,14 @@ def adjust(
     Parameters
     ----------
     p, estimate, std_error, dof : array (cell,)
-        Two-sided p-values of t tests, and what they were made of.
+        Two-sided p-values of t tests, and the numbers behind them.
     method : {"holm", "romano_wolf", "fdr_bh", "none"}
     level : float
         Confidence level of the family.
     correlation : array (cell, cell), optional
         R, for ``romano_wolf``.
     seed, draws : int
-        Of the simulation of ``romano_wolf``.
+        Seed, and number of draws, of the simulation of ``romano_wolf``.
 
     Returns
     -------
@@ -391,7 +391,7 @@ def _romano_wolf(
 
 
 def _agreeing(p_adjusted: Floats, estimate: Floats, half: Floats, a: float) -> Adjusted:
-    """Make the intervals follow the decision p_adjusted ≤ a, also where rounding disagrees."""
+    """Make the intervals follow the decision p_adjusted ≤ a even where rounding disagrees."""
     low, high = estimate - half, estimate + half
     rejected = p_adjusted <= a
     cut = rejected & (low <= 0) & (high >= 0)
@@ -436,13 +436,14 @@ def mde(
 ) -> Floats:
     """Return the minimum detectable effect (t_{1−a/2} + t_p)·SE, p = power^(1/sides).
 
-    A verdict by a bracket needs two sides to say the same. Two that are found with probability
-    √power each are both found with `power` if they have nothing to do with each other.
+    A verdict by a bracket needs both sides to agree. Two sides that are each found with probability
+    √power are both found with probability `power` if they are independent.
 
     Parameters
     ----------
     std_error, dof : array
-        Of the cells, of a bracket the side with the larger standard error; NaN where not estimable.
+        Standard errors of the cells; for a bracket, of the side with the larger one. NaN where not
+        estimable.
     level : float
         Confidence level of the test.
     power : float
@@ -492,14 +493,14 @@ def queries_needed(
     variance_query, queries : array
         V_query and the number of queries Q it was measured with: V(Q′) = V_query·Q/Q′ + floor.
     floor : array or float
-        `floor_variance` of the same catalogue; 0 without item sums.
+        The `floor_variance` of the same catalogue; 0 without item sums.
     dof, level, power, tests, sides
         As in `mde`.
 
     Returns
     -------
     array
-        Whole numbers, at least 2; infinite where the floor alone hides the effect.
+        Whole numbers, at least 2; infinite where the floor alone is too large for the effect.
 
     Examples
     --------
@@ -513,7 +514,7 @@ def queries_needed(
         raise MpcError(
             f"effect must be a gap above 0 in outcome units; got {effect}. Give its size only."
         )
-    # The square of a gap that is large beyond measure may be infinite: then two queries show it.
+    # The square of an enormous gap may be infinite: then two queries are enough.
     with np.errstate(over="ignore"):
         room = (effect / _multiple(dof, level, power, tests, sides)) ** 2 - floor
     reachable = room > 0

@@ -1,7 +1,7 @@
 """The mean outcome difference of a group as a falling function of the distance, and where it is 0.
 
-Pairs are added up in narrow cells of the signed distance. Only those of the few cells that the fit
-may cross 0 in are listed, so that its root is that of all pairs.
+Pairs are added up in narrow cells of the signed distance. Only the pairs of the few cells in which
+the fit may cross 0 are listed, which is enough to find the root of the fit to all pairs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _cell(distance: float, edges: Floats, per_width: float) -> int:
     size = abs(distance)
     if size == 0.0:
         return CELLS
-    # For scores close to the smallest number there is, per_width is infinite.
+    # For scores close to the smallest positive float, per_width is infinite.
     k = int(min(size * per_width, CELLS - 1.0)) + 1
     while edges[k - 1] >= size:
         k -= 1
@@ -68,8 +68,8 @@ def _add_query(
 ) -> None:
     """Add the pairs of a query to the cells of their distances, in `sums` (6, cell).
 
-    Pair by pair, or, where there are far more pairs than rows, bound by bound with two pointers;
-    the sum of d where it is above 0 is then one that is never too small.
+    This goes pair by pair, or, where there are far more pairs than rows, bound by bound with two
+    pointers; the sum of the d above 0 is then an upper bound.
     """
     n_in, n_out = len(in_score), len(out_score)
     if n_in * n_out <= 4 * N_CELLS * (n_in + n_out):
@@ -267,9 +267,9 @@ def add_cells(runs: Runs, half: Flags, weight: Floats, reach: float) -> tuple[Fl
     runs : Runs
     half : array of bool (unit,)
     weight : array (query,)
-        Of the queries, in the order of the log.
+        Weights of the queries, in the order of the log.
     reach : float
-        The largest distance, σ. A cell is 1/800 of it wide; tied pairs have one of their own.
+        The largest distance, σ. A cell is 1/800 of it wide; tied pairs have a cell of their own.
     """
     sums = np.zeros((2, 6, N_CELLS))
     sums[:, LEAST], sums[:, MOST] = np.inf, -np.inf
@@ -300,8 +300,8 @@ def split_cells(
     """Take apart the cells in which the fit may cross 0, into single distances.
 
     The fit crosses 0 where the running sum of d is largest. A cell can hold that place only if the
-    sum before it, and all d above 0 inside it, reach the largest sum at the end of any cell; only
-    its pairs are listed. Where these are more than 10,000,000, cells stay whole.
+    sum before it plus all d above 0 inside it reaches the largest sum at the end of any cell; only
+    the pairs of such cells are listed. Where these are more than 10,000,000, cells stay whole.
 
     Parameters
     ----------
@@ -314,9 +314,9 @@ def split_cells(
     Returns
     -------
     cells : array (6, cell or distance)
-        Without empty ones.
+        Without the empty ones.
     exact : bool
-        Whether the root is that of all pairs.
+        Whether the root is that of the fit to all pairs.
     """
     up = np.concatenate([[0.0], np.cumsum(cells[TOTAL])])
     rounding = _ZERO * np.abs(up).max()
@@ -360,7 +360,7 @@ class AntitonicFit:
     value : array
         Mean of d over the step, falling.
     start, end : array
-        Where a step is drawn from and to: halfway to the pairs of its neighbours.
+        From where to where a step is drawn: halfway to the pairs of the neighbouring steps.
     count : array
         Pairs, or their weights.
     root : float
@@ -391,7 +391,7 @@ def fit_antitonic(cells: Floats) -> AntitonicFit:
 
     .. math:: \hat m = \arg\min_{m \downarrow} \sum_p w_p (d_p - m(D_p))^2
 
-    with the pairs of a cell at one distance. After `split_cells` its root is that of the fit to
+    with all pairs of a cell at one distance. After `split_cells` its root is that of the fit to
     all pairs, while steps may be off by the width of a cell elsewhere.
 
     Parameters
@@ -464,7 +464,7 @@ def steps_not_rejected(
     ----------
     runs : Runs
     cells : array (6, cell)
-        Of all units.
+        The cells of all units.
     weight : array (query,)
     reach : float
         σ.

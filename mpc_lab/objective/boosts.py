@@ -1,8 +1,8 @@
-"""One group of a ranking under boosts of its scores: its gap and what the lists are worth.
+"""One group of a ranking under boosts of its scores: its gap, and the value of the lists.
 
 The rows of each query are two sorted runs, inside and outside the group. A boost moves one run
-against the other and keeps the order inside each, so whatever depends on a boost is one pass over
-two runs: no sort, and no list of pairs.
+against the other and keeps the order inside each, so that everything about a boost takes one pass
+over two runs, with no sort and no list of pairs.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def add_windows(
                 first, last = out_starts[q], out_starts[q + 1]
                 if first == last:
                     continue
-                # Outcomes are counted from one of them, so that large ones do not cancel.
+                # Outcomes are measured from one of them, so that large ones do not cancel.
                 origin = out_outcome[first]
                 behind, ahead = first, first
                 y_total, y_squares = 0.0, 0.0
@@ -288,7 +288,7 @@ class Boosts:
     ranking : Ranking
     group : str
     weights, gain
-        Of the objective, as in `mpc_lab.objective.ndcg.query_objective`.
+        The weights and gain of the objective, as in `mpc_lab.objective.ndcg.query_objective`.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ class Boosts:
         epsilon : float
             The threshold, the same for every α.
         cluster : {"query", "naive", "item", "union"}
-            The last two list the pairs of each step and need items; so do weights of queries.
+            The last two need items and list the pairs of each step, as weights of queries do too.
         kept : array of bool (cluster,), optional
             Only the queries of these units (without units: these queries).
         level : float
@@ -471,7 +471,7 @@ class Boosts:
         ranking = self.ranking
         d = ranking.outcome[one] - ranking.outcome[other]
         code = ranking.query_code if ranking.unit_code is None else ranking.unit_code
-        # Few pairs of a large log: codes of their own keep the sums as short as the pairs.
+        # For few pairs of a large log, new codes keep the sums as short as the list of pairs.
         query = _dense(code[one])
         weight = None if ranking.weight is None else ranking.weight[one]
         if items is None:
@@ -553,9 +553,9 @@ def boost_curve(
     alphas : array, optional
         By default 201 steps over ± the standard deviation of all scores.
     cluster, level
-        Of the interval of the gap; those of the objective are by query.
+        For the interval of the gap; the intervals of the objective are by query.
     weights, gain
-        Of the objective.
+        The weights and gain of the objective.
     """
     ready = prepare(ranking, group, weights, gain)
     steps = _alphas(alphas, ready.ranking)

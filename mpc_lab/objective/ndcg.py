@@ -179,7 +179,7 @@ def objective_of(
     ----------
     log : Log
     weights, gain
-        As of `query_objective`.
+        As in `query_objective`.
     """
     size = np.diff(log.starts)
     w = position_weights(weights, int(size.max(initial=0)))
@@ -203,7 +203,7 @@ def mean_objective(
     ----------
     found : QueryObjective
     ranking : Ranking
-        Where it is from.
+        The ranking that it was computed from.
     kept : array of bool (query,), optional
         Only over these queries.
     level : float
@@ -295,16 +295,15 @@ class Change:
     Attributes
     ----------
     dcg, ndcg : Clustered
-        After less before. Where no list changes its worth the change is 0 with the interval
-        [0, 0].
+        After less before. If no list changes in value, the change is 0 with the interval [0, 0].
     before, after : dict of Clustered
         The means of ``dcg`` and ``ndcg``.
     n_queries : int
         Queries compared.
     n_without_ideal : int
-        Of these, the ones left out of NDCG because no item has a gain.
+        How many of these are left out of NDCG because no item has a gain.
     n_single : int
-        Of these, the ones of a single item; they are included.
+        How many of these have a single item; they are included.
     """
 
     dcg: Clustered
@@ -389,9 +388,9 @@ def ndcg_change(
 
 
 def subtract_worth(after: Floats, before: Floats) -> Floats:
-    """Return how much more lists are worth; a list in the same order is worth the same.
+    """Return by how much the value of each list rises; a list in the same order keeps its value.
 
-    Gains that are added in another order leave rounding behind.
+    Gains that are added in another order leave rounding errors.
     """
     difference = after - before
     difference[np.abs(difference) <= _ROUNDING * np.abs(before)] = 0.0
@@ -404,31 +403,32 @@ def _mean(ranking: Ranking, before: Floats, after: Floats, kept: Flags, level: f
     how: dict[str, Any] = {"weight": ranking.query_weights, "level": level}
     found = mean_over_queries(difference, cluster, n_clusters, kept=kept, **how)
     if kept.any() and not difference[kept].any():
-        # Not a sample without spread: no list is worth more or less than before.
+        # Not a sample that happens to have no spread: no list has changed in value.
         return replace(found, std_error=0.0, ci_low=0.0, ci_high=0.0, reason="")
     return found
 
 
 # ---- the lists of two rules, in a log that is walked
 
-# Of each contrast: queries whose top differs, how far rows move in all, outcomes below 0; then of
-# DCG and of NDCG over clusters: Σc, ΣD, Σc², ΣcD, ΣD², Σ|D|, and their number.
+# For each contrast: queries whose top differs, how far rows move in total, outcomes below 0; then
+# for DCG and for NDCG, over clusters: Σc, ΣD, Σc², ΣcD, ΣD², Σ|D|, and their number.
 _N_CHANGES = 3 + 2 * 7
 
 
 def compare_lists(
     source: Source, walk: Rewalk, contrasts: Sequence[Contrast], top: int, level: float
 ) -> dict[str, Floats]:
-    """Return what becomes of the lists of two rules, of each contrast.
+    """Return how the lists of the two rules of each contrast differ.
 
     The change of DCG and NDCG with its interval; ``churn``, the share of queries whose top differs,
-    and ``displacement``, by how much rows move in the mean, where rows of one score have an order.
+    and ``displacement``, by how much rows move on average, if rows with the same score have an
+    order.
 
     Parameters
     ----------
     source : Source
     walk : Rewalk
-        What made it.
+        What opened the walk.
     contrasts : sequence of (Cell, Cell)
         New and old.
     top : int

@@ -44,7 +44,7 @@ RIDGE = 1e-3
 MOST_STEPS = 10
 _WIDTH = 0.5
 _LONGEST_STEP = 0.25
-_ENOUGH = 0.5  # of a standard error
+_ENOUGH = 0.5  # standard errors
 _FEWEST = 3.0
 
 
@@ -76,14 +76,15 @@ class CloseFit:
 def fit_close(walk: Walk, window: Window, *, level: float = 0.95, ridge: float = RIDGE) -> CloseFit:
     r"""Fit gaps net of each other, and the slope, as `mpc_lab.inference.partial.fit_partial` does.
 
-    The same numbers from sums over windows: nothing depends on how many pairs there are.
+    It gets the same numbers from sums over windows, at a cost that does not depend on the number of
+    pairs.
 
     Parameters
     ----------
     walk : Walk
     window : Window
     level : float
-        Of the interval of the slope: t with effective queries less 1 degrees of freedom.
+        The level of the interval of the slope: t with effective queries less 1 degrees of freedom.
     ridge : float
         Added to the diagonal of the groups in X'WX/Σw.
     """
@@ -130,7 +131,7 @@ class Offsets:
     Attributes
     ----------
     values : float64 array (group,)
-        β; 0 throughout where the slope does not tell.
+        β; 0 throughout where the slope is not clear.
     first, last : CloseFit
         The regression without offsets, and with them.
     n_steps : int
@@ -149,7 +150,7 @@ class Offsets:
 
     @property
     def slope_is_clear(self) -> bool:
-        """Whether outcomes rise with the score among close items, beyond doubt."""
+        """Whether outcomes clearly rise with the score among close items."""
         return self.first.slope_low > 0
 
 
@@ -181,9 +182,9 @@ def fit_offsets(
     by_place : bool
         Whether the upper one of a pair is the one shown higher.
     level : float
-        Of the interval of κ.
+        The level of the interval of κ.
     walk_of : callable
-        How a log is walked.
+        Opens a walk over a log.
 
     Returns
     -------
@@ -211,8 +212,8 @@ def _is_open(found: CloseFit) -> bool:
 def shift_scores(score: Floats, masks: Masks, offsets: Floats) -> Floats:
     """Return scores with the offsets of all groups of a row added, one after the other.
 
-    Offsets of 0 are left out: whoever adds the others in the same order, and 0 to rows outside a
-    group, gets the same bits.
+    Offsets of 0 are left out: adding the others in the same order, and 0 to rows outside a group,
+    gives the same bits.
     """
     moved = score.copy()
     _add_offsets(moved, masks, np.flatnonzero(offsets), offsets)
@@ -227,7 +228,7 @@ def _add_offsets(moved: Floats, masks: Masks, groups: Ints, offsets: Floats) -> 
         value = moved[row]
         for g in groups:
             inside = (masks[g // 64, row] >> np.uint64(g % 64)) & one != 0
-            # 0 is added, too: it makes 0 of -0, as it does wherever scores are added up otherwise.
+            # 0 is added too, because it turns -0 into 0, as other ways of adding up scores do.
             value += offsets[g] if inside else 0.0
         moved[row] = value
 
@@ -281,7 +282,7 @@ class ChosenBoost:
     held_out : HeldOut or None
         None where the log or one of its halves has no root.
     note : str
-        What there is to say about α* in words.
+        A remark about α* in words.
     """
 
     alpha: float
@@ -313,9 +314,9 @@ def fair_boost(
     m(D) the mean of d at D, which falls where outcomes rise with the score. α* is the root of the
     antitonic regression of d on D over all pairs with :math:`|D| \le \sigma`, σ the standard
     deviation of all scores: the middle of the stretch between the last fitted value above 0 and
-    the first below. Pairs are added up in 1,601 cells of D, σ/800 wide, ties in a cell of their
-    own, and those of the few cells that the fit may cross 0 in are listed: so α* is that of all
-    pairs, unless these cells hold more than 10,000,000.
+    the first below. Pairs are added up in 1,601 cells of D, σ/800 wide, with ties in a cell of
+    their own. The pairs of the few cells in which the fit may cross 0 are listed, so that α* is
+    that of all pairs, unless these cells hold more than 10,000,000.
 
     The confidence set is the hull of the steps of α, 201 over ±σ, that no monotone test rejects:
     see `mpc_lab.objective.antitonic.steps_not_rejected`.
@@ -331,12 +332,13 @@ def fair_boost(
     epsilon : float
         The threshold of the gap before and after; α* and its set do not depend on it.
     cluster : {"query", "naive", "item", "union"}
-        Of the standard error of the gap before and after; the set goes by query.
+        For the standard error of the gap before and after; the confidence set is clustered by
+        query.
     level : float
     seed : int
-        Of the division into halves.
+        Seed of the division into halves.
     weights, gain
-        Of the objective.
+        The weights and gain of the objective.
 
     Examples
     --------

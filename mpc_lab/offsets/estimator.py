@@ -75,7 +75,7 @@ class FairOffsets:
     level : float
         Confidence level of what is promised.
     seed : int
-        Of the division into parts.
+        Seed of the division into parts.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class FairOffsets:
             estimator_type="transformer",
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(),
-            # Of a ranking and a table: an array of numbers says nothing of queries and groups.
+            # For a ranking and a table: an array of numbers says nothing about queries and groups.
             input_tags=InputTags(two_d_array=False, allow_nan=True),
             no_validation=True,
         )
@@ -178,7 +178,7 @@ class FairOffsets:
             With scores. Where it has positions and no ``examined=``, outcomes are taken as logged,
             and ``guarantee_.caution`` says what that means.
         y : None
-            Not used; what pipelines pass.
+            Not used; pipelines pass it.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class FairOffsets:
         score : str, optional
             The column of the score; by default the ranking's.
         unproven : bool
-            As of `transform`.
+            As in `transform`.
 
         Returns
         -------
@@ -350,7 +350,7 @@ _LARGEST_WHOLE = 2**63 - 1
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """The columns that offsets go by, as they were named for the ranking.
+    """The columns that offsets depend on, as they were named for the ranking.
 
     Attributes
     ----------
@@ -360,7 +360,7 @@ class ScoreColumns:
     ascending : bool
         Whether a smaller score is better: offsets are then subtracted.
     kind : str
-        As of `mpc_lab.ranking.columns.label_kind`.
+        As in `mpc_lab.ranking.columns.label_kind`.
     """
 
     score: Hashable
@@ -402,7 +402,7 @@ class ScoreColumns:
         table = open_table(frame)
         score = numbers(get_column(table, self.score, "score"), ROLES["score"].describe(self.score))
         chosen = added[added != 0].sort_index()
-        # Read also where no offset is added: a table without the column is refused at once.
+        # Read even where no offset is added, so that a table without the column is refused at once.
         found = read_groups(table, self.group, self.group_sep)
         place = {self._key(name): k for k, name in enumerate(found.groups)}
         kept = [name for name in chosen.index if self._key(name) in place]
@@ -411,7 +411,7 @@ class ScoreColumns:
         return shift_scores(score, masks, np.asarray(chosen.loc[kept], np.float64))
 
     def _key(self, name: str) -> Any:
-        """Return what tells groups apart: a whole number and the same one as a float are one."""
+        """Return the key of a group: a whole number and the same number as a float are one."""
         if self.kind not in _AS_NUMBERS:
             return name
         try:
@@ -423,7 +423,7 @@ class ScoreColumns:
         """Return the scores with what groups are given added, as an expression in SQL."""
         made = f"CAST({_identifier(score)} AS DOUBLE)"
         for name, value in added[added != 0].sort_index().items():
-            # Written with an exponent, a number is a double and no decimal.
+            # Written with an exponent, a number is a double, not a decimal.
             made = f"({made} + CASE WHEN {self._is_in(str(name))} THEN {value:.16e} ELSE 0e0 END)"
         return made
 

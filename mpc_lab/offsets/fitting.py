@@ -1,4 +1,4 @@
-"""Fit on a half of the queries, choose on a quarter, report on the rest; how each is judged."""
+"""Fit on half of the queries, choose on a quarter, report on the rest; and how each is judged."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Judge:
         ----------
         offsets : float64 array (group,)
         level : float
-            Of two-sided intervals.
+            The level of two-sided intervals.
         """
         rule: Rule = Shifted(offsets) if offsets.any() else Baseline()
         edges = np.where(np.isnan(self.epsilon), NO_THRESHOLD, self.epsilon)[:, None]
@@ -162,7 +162,7 @@ def within(gaps: Estimates, tolerance: float) -> Flags:
 
 
 PATH = (1.0, 0.75, 0.5, 0.25, 0.0)
-_OF_OUTCOME = 0.2  # of its standard deviation: the tolerance where none is given
+_OF_OUTCOME = 0.2  # standard deviations of the outcome: the default tolerance
 _TRIED = ("passed", "farthest", "of_group", "ndcg_change", "ndcg_change_low")
 
 
@@ -189,9 +189,9 @@ class Found:
         t; NaN where nothing passed.
     tolerance : float
     judged, collinear : bool arrays (group,)
-        Groups with enough effective queries, and those of them that others say the same as.
+        Groups with enough effective queries, and those of them that are collinear with others.
     n_effective : float64 array (group,)
-        Of the first part.
+        Effective queries in the first part.
     fit : Offsets or None
         None where no group is judged, or all scores are equal.
     tried : pandas.DataFrame
@@ -227,7 +227,7 @@ class Found:
 
 
 def find_offsets(ranking: Ranking, asked: Asked) -> Found:
-    """Fit offsets of all groups with enough data, choose how much of them, and try that.
+    """Fit offsets of all groups with enough data, choose what share of them to use, and test that.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def find_offsets(ranking: Ranking, asked: Asked) -> Found:
         choosing = Judge(second, fitting.epsilon)
         share, tried, failed = _go_down(choosing, fitted, judged, tolerance, asked)
     chosen = fitted * share if np.isfinite(share) else nothing
-    # Where nothing passed, the refusal says what the offsets would have done.
+    # If nothing passed, the refusal says what the offsets would have done.
     tested = chosen if np.isfinite(share) else fitted
     reporting = Judge(third, fitting.epsilon)
     before = reporting.judge(nothing, asked.level)
@@ -366,7 +366,7 @@ def make_guarantee(
     found : Found
     asked : Asked
     ranking : Ranking
-        That the offsets were fitted to.
+        The ranking that the offsets were fitted to.
     offsets : pandas.Series
         Those that were tried on the third part, in units of its score column.
     """

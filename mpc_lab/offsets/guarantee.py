@@ -10,7 +10,7 @@ import pandas as pd
 
 from mpc_lab.text import listing, minus, number, percent, plural, quote
 
-# What a group is given: see `Guarantee.to_frame`.
+# What each group gets: see `Guarantee.to_frame`.
 JUDGED, TOO_FEW, COLLINEAR = "judged", "too few", "collinear"
 _SHOWN = 4
 _FRAMES = ("groups", "tried")
@@ -44,11 +44,11 @@ class Guarantee:
     ndcg_change, ndcg_change_low, ndcg_change_high : float
         On the third part, with a two-sided interval.
     n_queries : tuple of int
-        Of the three parts.
+        The number of queries in each of the three parts.
     outcome : str
         What the outcome is called.
     caution : str
-        What the numbers rest on where the log has positions and no ``examined=``; else empty.
+        What the numbers assume where the log has positions and no ``examined=``; else empty.
     """
 
     holds: bool
@@ -76,8 +76,8 @@ class Guarantee:
         ``offset``: what is added to the score, or, where nothing passed, what would be added with
         ``unproven=True``. ``status``: ``judged``; ``too few`` effective
         queries for an offset; or ``collinear``, judged and without an offset of its own because
-        other groups say the same. ``n_effective``: of the first part, what that goes by.
-        ``gap_before``, ``gap_after`` and their two-sided intervals.
+        other groups say the same. ``n_effective``: effective queries in the first part, which
+        decide that. ``gap_before``, ``gap_after`` and their two-sided intervals.
         """
         return self.groups.copy()
 
@@ -158,7 +158,7 @@ class Guarantee:
         return f"{said}."
 
     def _name_unconfirmed(self) -> str:
-        """Name the groups that the third part, by itself, does not show to be within."""
+        """Name the groups that the third part alone does not show to be within the tolerance."""
         shown = self.groups[self.groups["status"] != TOO_FEW]
         if not self.holds or not {"gap_after_low", "gap_after_high"} <= set(shown):
             return ""

@@ -16,7 +16,7 @@ __all__ = ["PAIRING_MODES", "Enough", "Powered", "Quantile", "Smallest", "list_p
 
 
 def __getattr__(name: str) -> Any:
-    # The kernels bring numba with them, so they load when pairs are first asked for.
+    # The kernels import numba, so they load when pairs are first asked for.
     if name == "PAIRING_MODES":
         return tuple(MODES)
     if name == "list_pairs":

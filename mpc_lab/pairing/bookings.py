@@ -1,4 +1,4 @@
-"""What a sweep adds to, and what is booked of a pair, a query and a unit.
+"""The arrays that a sweep adds to, and how a pair, a query and a unit are booked in them.
 
 A *slot* is one group under one row of the sums: slots are the groups under the first row, then the
 groups under the second, and so on.
@@ -32,14 +32,14 @@ N_TWIN = 14
 # a unit and s its share of the pairs; the largest s; the largest S².
 CORRECTED, LARGEST_SHARE, LARGEST_SQUARE = range(3)
 N_WEIGHED = 3
-# A unit with all but so little of the pairs has all of them.
+# A unit that lacks no more than this share of the pairs has all of them.
 NOTHING_LEFT = 1e-12
 
 Index = int | np.int64
 
 
 class Weighing(NamedTuple):
-    """What a second sweep goes by and adds to, for what single units weigh.
+    """What a second sweep reads and adds to, to find the weight of single units.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Weighing(NamedTuple):
     found : float64 array (slot, bin, 3)
         See `CORRECTED`.
     pairs : float64 array (group, bin)
-        Of a mode of two sides; no rows where there is none.
+        Pairs of a mode of two sides; no rows where there is no such mode.
     side_weight, side_mean : float64 arrays (side, group, bin)
-        Of its sides.
+        The same for its sides.
     twin : float64 array (group, bin, 3)
         As `found`.
     powers : float64 array (slot, bin, 6)
@@ -93,7 +93,7 @@ class Bookings(NamedTuple):
     cross : float64 array (slot, bin, bin, 3)
         What two bins add together over units: Σc·c′, Σc·U′, ΣU·U′; no rows where not wanted.
     twin : float64 array (group, bin, 14)
-        Of a mode of two sides, the queries and the units with pairs on both; over units the
+        For a mode of two sides, the queries and the units with pairs on both; over units the
         changes of Σc·c′, Σc·U′, ΣU·c′, ΣU·U′ of the rows below and above, below and tied, above
         and tied; no rows where no mode has two sides.
     twin_cross : float64 array (group, 3, bin, bin, 4)
@@ -152,7 +152,7 @@ def book_pair(
     Parameters
     ----------
     sums, unit, touched, query_bin
-        Of `Bookings` and `Scratch`, taken out of these before the loops.
+        Fields of `Bookings` and `Scratch`, taken out of these before the loops.
     """
     sums[slot, b, SQUARES] += x * x
     unit[slot, b, 0] += 1.0
@@ -202,7 +202,7 @@ def touched_bins(scratch: Scratch, slot: Index, bins: Ints) -> int:
 
 @inlined
 def cross_bins(cross: Floats, scratch: Scratch, slot: Index) -> None:
-    """Book what each two bins of this unit add together."""
+    """Book the products of every two bins of this unit."""
     n = touched_bins(scratch, slot, scratch.bins)
     for one in scratch.bins[:n]:
         c, u = scratch.unit[slot, one, 0], scratch.unit[slot, one, 1]
@@ -239,7 +239,7 @@ def close_twin_query(to: Bookings, scratch: Scratch, twin: Ints) -> None:
 
 @inlined
 def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
-    """Book what the rows below, above and tied of this unit change together.
+    """Book the changes of the products of this unit's rows below, above and tied.
 
     Where one of the two sides has no pair, nothing changes: a tie is on both.
     """
@@ -281,7 +281,7 @@ def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
 
 @inlined
 def cross_twin(to: Bookings, scratch: Scratch, twin: Ints, others: Ints) -> None:
-    """Book what each bin of one row of this unit and each of another add together."""
+    """Book the products of each bin of one row of this unit with each bin of another."""
     n_groups = len(to.twin_cross)
     for g in range(n_groups):
         for k in range(3):
@@ -370,7 +370,7 @@ def _keep_slot(
 
 @inlined
 def weigh_twin(to: Weighing, scratch: Scratch, twin: Ints) -> None:
-    """Book the same of a mode of two sides: the part on a side goes by its share of that side."""
+    """Book the same for a mode of two sides: each part is weighed by its share of its own side."""
     n_groups, n_bins = to.pairs.shape
     for g in range(n_groups):
         below, above = twin[0] * n_groups + g, twin[1] * n_groups + g
@@ -452,7 +452,7 @@ def close_unit(to: Bookings, scratch: Scratch, n_slots: int) -> None:
 
 @inlined
 def book_run(to: Bookings, scratch: Scratch, slot: Index, found: Floats) -> None:
-    """Add what is between two thresholds, given what is below each, to its unit and query."""
+    """Add the pairs between two thresholds, given the pairs below each, to their unit and query."""
     pairs, total, squares = 0.0, 0.0, 0.0
     for b in range(len(found)):
         c = found[b, 0] - pairs

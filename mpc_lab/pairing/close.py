@@ -75,7 +75,7 @@ class Design:
 
 
 class _Rows(NamedTuple):
-    """What kernels read of a log."""
+    """The arrays of a log that kernels read."""
 
     units: Ints
     starts: Ints
@@ -173,7 +173,7 @@ def mean_scores(design: Design, log: Log, first: int, last: int) -> Floats:
 
 @dataclass(frozen=True)
 class Targets:
-    r"""The numbers that contributions are wanted of.
+    r"""The numbers whose contributions are wanted.
 
     Pair p adds :math:`w_p (c_t' x_p)(d_p - b_t' x_p)` to the error of number t.
 
@@ -420,7 +420,7 @@ def _fill(
 
 @tight
 def _turn(rows: _Rows, at: Ints, value: Floats, n: int, d: float) -> float:
-    """Look at a pair the other way round: everything but the constant changes its sign."""
+    """Swap the two items of a pair: everything but the constant changes its sign."""
     for e in range(n):
         if at[e] != rows.n_groups + 1:
             value[e] = -value[e]

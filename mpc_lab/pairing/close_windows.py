@@ -33,7 +33,7 @@ class Window(NamedTuple):
     width : float
         h, above 0.
     by_place : bool
-        As of `mpc_lab.pairing.close.Design`.
+        As in `mpc_lab.pairing.close.Design`.
     """
 
     n_groups: int
@@ -42,7 +42,7 @@ class Window(NamedTuple):
 
 
 class _WindowRows(NamedTuple):
-    """What kernels read of a log."""
+    """The arrays of a log that kernels read."""
 
     units: Ints
     starts: Ints
@@ -90,7 +90,7 @@ class UnitScores(NamedTuple):
     outer : float64 array (column, column)
         Σ over units of g g', g the sum of w x e over the pairs of a unit.
     weight, weight_squares : float
-        Of the pairs that are not tied: Σ over units, and Σ of squares.
+        The weight of the pairs that are not tied: Σ over units, and Σ of squares.
     units : int
         Units with a pair.
     """
@@ -288,8 +288,8 @@ def _add_gram(
 def _add_scores(
     rows: _WindowRows, fit: Floats, first: int, last: int, outer: Floats, apart: Floats
 ) -> None:
-    # Outer products are added up here: a product of matrices, asked for by threads of ours that
-    # work on blocks, starts threads of its own and takes longer than all else.
+    # Outer products are added up by hand: a matrix product called from our own threads would start
+    # further threads and take longer than everything else.
     constant = rows.n_groups + 1
     longest = _longest(rows, first, last)
     upper, lower = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)

@@ -60,7 +60,7 @@ def book_rows_of_entries(
     Parameters
     ----------
     listed : list of (Entries, Entries)
-        Of items and of dyads, for each row of sums.
+        The entries of items and of dyads, for each row of sums.
     twin : sequence of int
         The rows of a mode of two sides.
     sums, between : float64 arrays
@@ -93,7 +93,7 @@ def book_rows_of_entries(
 
 
 def of_row(whole: Whole | None, weighed: Floats | None, row: int) -> tuple[Floats, Floats, Floats]:
-    """Return what the items of one row of sums are weighed by, and where what they change goes."""
+    """Return the totals for weighing items of one row of sums, and the array to add results to."""
     if whole is None or weighed is None or not whole.weight[row].any():
         return _NOT_WEIGHED
     return whole.weight[row], whole.mean[row], weighed[row]
@@ -347,7 +347,7 @@ def _wipe(held: Floats, held_bins: Masks) -> None:
 
 @inlined
 def _close_squares(squares: Floats, held_bins: Masks, sums: Floats) -> None:
-    """Book the changes of Σc·c′ of two rows, of items inside the group and of those outside."""
+    """Book the changes of Σc·c′ of two rows, for items inside the group and for those outside."""
     total = np.zeros((3, 2))
     for word in range(len(held_bins)):
         bits = held_bins[word]
@@ -477,7 +477,7 @@ def _two_sided(rows: list[ItemSums], between: Floats) -> ItemSums:
     squares = {}
     for k, name in enumerate(("inside", "outside")):
         shared = between[0, :, BETWEEN_SQUARES + 3 * k : BETWEEN_SQUARES + 3 * k + 3].T
-        # Only Σc·c′ is wanted, but the four sums of a product fold alike.
+        # Only Σc·c′ is wanted, but all four sums of a product are folded in the same way.
         own = {(m, m): np.stack([getattr(row, name)] * 4) for m, row in enumerate(rows)}
         both = {two: np.stack([sums] * 4) for two, sums in zip(TWO_ROWS, shared, strict=True)}
         squares[name] = fold_rows(own | both)[:, 0]

@@ -31,10 +31,10 @@ from mpc_lab.scoring import Rule
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints
 
 SHARE_OF_SPREAD = 0.1
-_AT_FIRST = 8  # times the pairs asked for, of each group, before any range is halved
+_AT_FIRST = 8  # times the pairs asked for in each group: collect so many before halving any range
 _COLLECTED_AT_MOST = 1 << 20
 _BELOW_ZERO = -1.0  # every distance is above it
-# Square roots add up to slightly different numbers in another order.
+# Square roots added in another order give a slightly different sum.
 _ROUNDING = 1e-9
 
 
@@ -75,7 +75,7 @@ def _spread(source: Source, walk: Walk, word: int, n_groups: int) -> Floats:
     if closeness == QUERY_SD:
         return np.ones(n_groups)
     if closeness == PERCENTILE:
-        return np.full(n_groups, math.sqrt(1 / 12))  # of shares that are spread evenly
+        return np.full(n_groups, math.sqrt(1 / 12))  # evenly spread shares
     n_rows = source.facts.n_rows
     start = np.stack([NOTHING] * n_groups)
     totals = walk.total(partial(_add_scores, word, n_groups, None), "spread of scores", start)
@@ -175,7 +175,7 @@ class _Search:
 
     def run(self) -> list[_Found]:
         """Return what was found for each group."""
-        # A query counts at least as much as any pair of it, so fewer pairs are not enough.
+        # A query counts at least as much as any one of its pairs, so fewer pairs are not enough.
         asked = max(self.threshold.pairs, math.ceil(self.threshold.queries))
         rank = np.minimum(self.within, _AT_FIRST * asked)
         high = self._distances(rank)
@@ -317,6 +317,6 @@ def _collect(
     of_unit = np.zeros((last - first, len(low)))
     for g in np.unique(which):
         of_unit[:, g] = _by_unit(log, first, last, of_query[:, g])
-    # Parts of a log count queries from their own first one.
+    # Each part of a log numbers its queries from its own first query.
     numbers = query + origin + log.origin, log.units[unit] + log.origin
     return which, (distance, *numbers, count[query, which], of_unit[unit - first, which])

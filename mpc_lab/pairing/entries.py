@@ -272,7 +272,7 @@ def _write_pair(
     shares: int,
 ) -> None:
     if i == j:
-        # Two items of one producer: it has the pair once, and meets nobody.
+        # Two items of one producer: the producer has the pair once, and there is no dyad.
         if shares == 1 or i % shares == share:
             write(to.items, side, i, unit, b, OF_BOTH, x, c)
         return
@@ -436,7 +436,7 @@ def _list_pairs(
 
 @inlined
 def _share_bins(held: Floats, twin: Ints) -> None:
-    """Give three sides the pairs of the first two together; those of the third are in both."""
+    """Give all three sides the pairs of the first two together, which contain the third's."""
     if not len(twin):
         return
     below, above, tied = twin[0], twin[1], twin[2]
@@ -496,7 +496,7 @@ def _list_listed(
 #
 # Sums are float64 arrays (bin, 10): in its first bin the cluster itself; Σc² of its pairs on the
 # side of the group and on the other side; then Σc², ΣcU and ΣU², over clusters and over clusters
-# inside a unit; then, of dyads, the pairs of which it is not seen whether they recur. What is
+# inside a unit; then, for dyads, the pairs that might recur unseen. What is
 # booked in a bin is the change there, so that sums of different clusters add up, and bins are
 # cumulated at the end.
 

@@ -175,7 +175,7 @@ def _book_sided(
     rows : (int, int)
         That below, and that on which the pair is by score; with cells it goes by places.
     places : (int, int)
-        Of the group's item and of the other.
+        The places of the group's item and of the other.
     factors : float64 array (slot,) or (1,)
         What a pair of the query counts.
     center, weight, offset, line, scale
@@ -287,7 +287,7 @@ def sweep_items_of_job(
     weight, mean, pairs_of_twin, side_weight, side_mean
         See `Wholes`.
     sums : float64 array (items or dyads, slot, bin, sum)
-        Of dyads, only those of several pairs.
+        For dyads, only those of several pairs.
     alone : float64 array (slot, bin, 3)
         Pairs, Σx and Σx² of the dyads of one pair.
     between : float64 array (items or dyads, group, bin, sum)

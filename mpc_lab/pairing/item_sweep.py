@@ -52,7 +52,7 @@ from mpc_lab.vocabulary import Bins, Flags, Floats, Ints, Masks
 
 # Rows whose items are walked by one job: each job holds an entry for every item.
 _ROWS_IN_A_JOB = 1 << 17
-# What the pairs of each query count, by slot, is held for so many.
+# For how many queries at a time the weights of pairs are held, by slot.
 _MOST_FACTORS = 1 << 25
 Spread = Callable[[Callable[[tuple[int, int]], Any], Sequence[tuple[int, int]], str], Any]
 
@@ -155,7 +155,7 @@ def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSum
     ]
     order = None
     if not isinstance(log, MovedLog):
-        # Of a mode whose sides reach further than ε the furthest bin does too.
+        # If the sides of a mode reach further than ε, so does its furthest bin.
         reach = max((float(one.pair_bins.edges[-1]) for one in layouts), default=0.0)
         order = _order_items(log, neighbours, _has_close(log, reach))
     found: list[list[ItemSums]] = []
@@ -226,7 +226,7 @@ def _pack_rows(log: Log, word: int) -> Floats:
 
 
 def _join(wholes: Sequence[Whole]) -> Wholes:
-    """Put what all pairs of each group come to into the order of slots."""
+    """Put the sums over all pairs of each group into the order of slots."""
     weight, mean = (
         np.stack([getattr(whole, name) for whole in wholes], axis=1) for name in ("weight", "mean")
     )

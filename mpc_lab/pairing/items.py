@@ -149,7 +149,7 @@ class Rows(NamedTuple):
     one, other : int64 or uint64 arrays
         The item twice, or the lesser and the greater item.
     outside : uint8 array
-        From which item its pairs are seen, as of `Entries`; 0 for two items.
+        From which item its pairs are seen, as in `Entries`; 0 for two items.
     bin : int64 array
     pairs, sums : float64 arrays
     """
@@ -222,10 +222,10 @@ def square_rows(found: Sequence[tuple[Rows, Rows]], rows: SumRows, whole: Whole)
     Parameters
     ----------
     found : sequence of (Rows, Rows)
-        Of items and of dyads, for each row of sums.
+        The rows of items and of dyads, for each row of sums.
     rows : SumRows
     whole : Whole
-        What all pairs come to.
+        The sums over all pairs.
     """
     weighed = whole.nothing()
     n_bins = weighed.shape[1]
@@ -458,7 +458,7 @@ def _batches(pairs: Ints, at_once: int) -> Iterator[Ints]:
 def _split(
     moments: Moments, groups: Ints, share: _Share, buckets: int, log: Log, names: Masks
 ) -> list[_Bucket]:
-    """List the pairs of a part, book what units close, and deal the rest out to buckets."""
+    """List the pairs of a part, book what units close, and distribute the rest to buckets."""
     closed, sum_rows = _no_sums_by_group(moments), rows_in(moments)
     rows: list[list[list[tuple[Rows, Rows]]]] = [[] for _ in range(buckets)]
     for k, group in enumerate(groups.tolist()):
@@ -488,7 +488,7 @@ def _list_part(
 ) -> list[tuple[Entries, Entries]]:
     """List the pairs of a group in a part of a log; book the dyads that are not seen."""
     rows = rows_in(moments)
-    # Any item may be in another part too, so none of them can be closed here.
+    # Any item may also be in another part, so none of them can be closed here.
     lists = find_long_lists(group, rows.sides).keep_all(group)
     one_sided = tuple(mode for mode in moments.modes if not mode.two_sided)
     modes = moments.modes if moments.table is None else one_sided
@@ -512,7 +512,7 @@ def _count_pairs(group: GroupLog, modes: tuple[Mode, ...], *, apart: bool) -> li
 def _close_units(
     listed: list[tuple[Entries, Entries]], twin: Sequence[int], sums: Floats, between: Floats
 ) -> None:
-    """Book what items and dyads come to inside units, which are in this part."""
+    """Book the sums of items and dyads inside units, which are in this part."""
     here, together = np.zeros_like(sums), np.zeros_like(between)
     book_rows_of_entries(listed, twin, here, together)
     sums[..., UNIT_CC : UNIT_UU + 1] += here[..., UNIT_CC : UNIT_UU + 1]
@@ -520,7 +520,7 @@ def _close_units(
 
 
 def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
-    """Deal the rows of a share out to buckets, by their key."""
+    """Distribute the rows of a share to buckets, by their key."""
     key = _mix(rows.one, rows.other)
     if share.of > 1:
         mine = (key >> np.uint64(32)) % np.uint64(share.of) == share.number
@@ -535,7 +535,7 @@ def _deal(rows: Rows, share: _Share, buckets: int) -> list[Rows]:
 
 
 def _merge(twin: Sequence[int], wholes: Sequence[Whole], buckets: list[_Bucket]) -> _Sums:
-    """Bring the rows of all parts together, and square them."""
+    """Join the rows of all parts, and square them."""
     n_groups, n_rows = len(buckets[0].rows), len(buckets[0].rows[0])
     weighed = np.stack([whole.nothing() for whole in wholes])
     n_bins = weighed.shape[-1]

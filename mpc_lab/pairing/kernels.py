@@ -1,4 +1,4 @@
-"""How kernels are compiled, and what all of them use: bits, sorts, and a flag that ends them.
+"""How kernels are compiled, and what they all use: bits, sorts, and a flag that stops them.
 
 Kernels run without the GIL, are cached where a cache can be written, and are announced: compiling
 takes seconds and happens once on a machine, so a person who waits reads why.
@@ -129,7 +129,7 @@ def groups_within(local: Bins) -> Masks:
 def longer(values: Bins) -> Bins:
     """Return the same values with twice the room."""
     more = np.empty(2 * len(values), dtype=np.int32)
-    # Not as one slice: to compile what is said of shapes that differ takes seconds.
+    # Not as one slice, whose check for differing shapes takes seconds to compile.
     for k in range(len(values)):
         more[k] = values[k]
     return more
@@ -147,8 +147,8 @@ def sort_order(key: Floats, order: Ints, spare: Ints) -> None:
 
     Not ``np.sort`` or ``np.argsort``: numba tells their inner functions apart by a counter that
     starts over in every process, so that kernels cached by different processes, ours or another
-    package's, can call each other's, and the process dies. What is inlined has no name to be
-    mistaken.
+    package's, can call each other's inner functions, and the process dies. Inlined code has no name
+    that could be confused.
 
     Runs are sorted by insertion and merged. `order` and `spare` have room for one entry a key.
     """
@@ -204,7 +204,7 @@ def _radix(key: Ints, passes: int) -> Ints:
     return order
 
 
-# ---- how a kernel that runs for seconds learns that nobody waits for it any more
+# ---- how a kernel that runs for seconds learns that nobody is waiting for it
 
 # A log of fewer rows is done sooner than a thread is started.
 FEW_ROWS = 1 << 13
@@ -215,10 +215,10 @@ _NEVER = np.zeros(1, dtype=np.uint8)
 
 
 def stop_flag() -> Stop:
-    """Return what kernels of this thread look at: they end early, with no result, once it is 1.
+    """Return the flag of this thread's kernels: once it is 1, they end early without a result.
 
-    A kernel looks at it in a loop that writes to an array; in one that does not, the compiler may
-    look once for all rounds.
+    A kernel checks it in a loop that writes to an array; in any other loop the compiler may read it
+    only once.
     """
     return getattr(_here, "flag", _NEVER)
 
@@ -236,7 +236,7 @@ def stopped_by(flag: Stop) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def can_start_threads() -> bool:
-    """Whether a thread can be started; in a browser's Python there is but the one."""
+    """Whether a thread can be started; Python in a browser has only one."""
     thread = threading.Thread(target=int)
     try:
         thread.start()
@@ -249,7 +249,7 @@ def can_start_threads() -> bool:
 def n_threads() -> int:
     """Return how many threads to use: what ``MPC_LAB_THREADS`` says, else the cores there are.
 
-    One where no thread can be started, whatever is asked for.
+    It is 1 where no thread can be started, whatever was asked for.
     """
     if not can_start_threads():
         return 1
@@ -264,7 +264,7 @@ def n_threads() -> int:
 
 
 class _Here(Executor):
-    """An executor that does each job at once, in the thread that hands it in."""
+    """An executor that runs each job immediately, in the thread that submits it."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Do a job and return its result as a future that is done."""
@@ -277,7 +277,7 @@ class _Here(Executor):
 
 
 def start_pool(threads: int) -> Executor:
-    """Return threads to hand jobs to; where none can be started, this one does them."""
+    """Return a pool of threads; if none can be started, jobs run in the calling thread."""
     return ThreadPoolExecutor(threads) if can_start_threads() else _Here()
 
 
@@ -305,7 +305,7 @@ def wait_out(future: Future[Any]) -> None:
 
 
 def finish(work: Callable[[], object]) -> None:
-    """Do what tidies up to its end, in another thread, which Ctrl-C does not reach."""
+    """Run a clean-up to its end, in another thread, which Ctrl-C does not reach."""
     pool = start_pool(1)
     future = pool.submit(work)
     pool.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""What one item alone changes in an estimate, summed over items as they are closed.
+"""How much single items change an estimate, summed over items as they are closed.
 
 An item that holds the share s of the pairs pulls the mean of all towards itself, so its sum about
 that mean is too small: it is divided by 1 − s before it is squared.
@@ -18,16 +18,16 @@ from mpc_lab.vocabulary import Floats, Ints, Masks
 
 
 class Whole(NamedTuple):
-    """What all pairs of a group come to, which the sums of one item are compared with.
+    """The sums over all pairs of a group, which the sums of one item are compared with.
 
     Attributes
     ----------
     weight, mean : float64 arrays (row of sums, bin)
         Σc and the centred mean of all pairs up to each bin; no bins where nothing is wanted.
     pairs : float64 array (bin,)
-        Of a mode of two sides; empty where there is none, or nothing is known of its sides.
+        Pairs of a mode of two sides; empty where there is no such mode, or its sides are not known.
     side_weight, side_mean : float64 arrays (side, bin)
-        Of its sides.
+        The same for its sides.
     """
 
     weight: Floats
@@ -38,11 +38,11 @@ class Whole(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many rows what is found has: one for each row of sums, and one for two sides."""
+        """The number of rows of a result: one for each row of sums, and one for two sides."""
         return len(self.weight) + 1
 
     def nothing(self) -> Floats:
-        """Return an array (row, bin) to add what is found to."""
+        """Return an array (row, bin) of zeros to add results to."""
         return np.zeros((self.n_rows, self.weight.shape[1]))
 
     def by_mode(self, rows: SumRows, found: Floats) -> list[Floats]:
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
 
 
 def whole_of(moments: Moments, group: int, rows: SumRows) -> Whole:
-    """Return what all pairs of one group of moments come to."""
+    """Return the sums over all pairs of one group of moments."""
     n_bins = moments.pairs.shape[2]
     n_rows = max([len(rows.sides), *(row + 1 for row in rows.twin)])
     weight, mean = np.zeros((2, n_rows, n_bins))

@@ -78,7 +78,7 @@ class Log:
 
     @property
     def cluster(self) -> Ints:
-        """Whose pairs move together: the producer of each row, or its item."""
+        """The cluster of each row's pairs: its producer, or its item."""
         return self.owner if len(self.owner) else self.item
 
     @property
@@ -143,7 +143,7 @@ def sort_rows(ranking: Ranking, score: Floats | None = None, masks: Masks | None
     masks = ranking.masks if masks is None else masks
     logged = score is None
     values = ranking.score if score is None else score
-    # Of tied rows the lower one comes first: the one shown lower, or later in the input.
+    # Among tied rows the lower one comes first: the one shown lower, or later in the input.
     if ranking.position is None:
         visit = np.arange(ranking.n_rows - 1, -1, -1, dtype=np.int64)
     else:
@@ -377,7 +377,7 @@ def below_by_score(starts: Ints) -> Ints:
 
 
 def below_by_position(starts: Ints, position: Ints) -> Ints:
-    """Neighbours are rows whose positions differ by exactly 1: a hole in the log separates."""
+    """Neighbours are rows whose positions differ by exactly 1, so not across a hole in the log."""
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     order = stable_order(position)
     order = order[stable_order(query[order])]
@@ -488,7 +488,7 @@ def _spread(starts: Ints, score: Floats, found: Floats) -> None:
         start, end = starts[q], starts[q + 1]
         if end - start < 2 or score[start] == score[end - 1]:
             continue
-        # Taken from the lowest and in units of the range: nothing overflows or vanishes.
+        # Measured from the lowest, in units of the range, so that nothing overflows or vanishes.
         low, n = score[start], end - start
         width = score[end - 1] - low
         total = 0.0

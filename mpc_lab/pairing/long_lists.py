@@ -85,8 +85,8 @@ def find_long_lists(group: GroupLog, sides: Sequence[Side]) -> LongLists:
     every = [k for k, side in enumerate(sides) if not side.neighbours]
     # Between n rows there are at most n²/4 pairs of a group.
     large = np.flatnonzero(np.diff(log.starts).astype(np.float64) ** 2 / 4 > LEAST_PAIRS)
-    # The sign of a difference is not a difference of sums: such pairs are all listed. So are pairs
-    # that do not count alike.
+    # The sign of a difference is not a difference of sums, so such pairs are all listed. So are
+    # pairs with different weights.
     if not len(large) or not every or log.sign or log.weights is not None:
         return LongLists(flags, pairs.tolist(), np.zeros(0, dtype=np.bool_), 0)
     by_side = np.array([sides[k].edges(edges[None, -1:]) for k in every])

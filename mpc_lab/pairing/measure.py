@@ -31,13 +31,13 @@ from mpc_lab.pairing.weighting import Weighting
 from mpc_lab.scoring import Baseline, Rule
 from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints, Masks, Mode
 
-# Within this many standard deviations squares lose nothing that matters, and sums of whole numbers
-# stay exact without a center.
+# Within this many standard deviations, squares lose no digits that matter, and sums of whole
+# numbers stay exact if no center is subtracted.
 _STANDARD_DEVIATIONS = 16.0
 _COUNT, _MEAN, _SQUARES = range(3)
 # No distance is as small: a group without a threshold has no pair in any mode.
 NO_THRESHOLD = -1.0
-# These rule out almost every two groups as complements of each other.
+# This many rows rule out almost all pairs of groups as complements of each other.
 _FIRST_ROWS = 512
 
 
@@ -108,7 +108,7 @@ def choose_thresholds(
 
 
 def any_moved(groups: Ints, log: Log) -> bool:
-    """Whether rows may stay where they are: always, where only distances matter."""
+    """Whether rows may keep their order: always, if only distances matter."""
     return True
 
 
@@ -183,7 +183,7 @@ def measure_items(source: Source, rule: Rule, moments: Moments) -> Moments:
 
 
 def can_visit_items(log: MovedLog, moments: Moments) -> bool:
-    """Whether the pairs of each item can be visited, and are all that sums over items need."""
+    """Whether the pairs of each item can be visited, and are enough for sums over items."""
     longest = float(np.diff(log.starts).max(initial=0))
     plain = not any(mode.two_sided or mode.side.neighbours for mode in moments.modes)
     visited = longest**2 / 4 <= long_lists.LEAST_PAIRS
@@ -345,7 +345,7 @@ def put_item_sums(moments: Moments, found: list[list[ItemSums]], owner: str = IT
 
 
 def centers(walk: Walk, word: int, n_groups: int) -> Floats:
-    """Return the mean outcome of each group less that of the rest where it dwarfs the spread.
+    """Return the mean outcome of each group less that of the rest, if that dwarfs the spread.
 
     Otherwise 0.
     """
@@ -417,7 +417,7 @@ def _outcome_sums(
 
 
 def find_complements(source: Source) -> list[tuple[int, int]]:
-    """Return the pairs of groups, by number, of which every row is in exactly one.
+    """Return the pairs of groups, by number, such that every row is in exactly one of the two.
 
     Parameters
     ----------

@@ -36,14 +36,14 @@ from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 @dataclass(frozen=True)
 class TwoSides:
-    """What the two sides of a tie say at one threshold of each group.
+    """The results of comparing the two sides of a tie, at one threshold of each group.
 
     Attributes
     ----------
     own : Moments
         Those that were given, with the sums of a mode of two sides where it goes by places.
     place : Moments
-        Of half the difference of the two sides' intercepts: one mode, which carries it.
+        The moments of half the difference of the two sides' intercepts, as a single mode.
     weights : UnitWeights
         What single units weigh in the mode of two sides, where it goes by places; else NaN.
     overlap, shown_above : float64 arrays (group,)
@@ -110,7 +110,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
             weights = _of_mode(own, row, found.weights)
             own = add_weights(own, weights)
     table = place_table(parts)
-    # Of differences as they are: a center would come back with the estimate.
+    # Differences are not centred here: a center would have to be added back to the estimate.
     table = table._replace(offset=table.offset + own.center)
     found = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
     place = _place_moments(own, parts, table, found)
@@ -118,7 +118,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
 
 
 def _without_left_out(own: Moments, parts: PartSums) -> Moments:
-    """Take queries with too many pairs to look at from what is counted of the mode of two sides."""
+    """Subtract queries with too many pairs to look at from the counts of the mode of two sides."""
     row = own.two_sided
     pairs, queries, clusters = own.pairs.copy(), own.queries.copy(), own.clusters.copy()
     pairs[row] = parts.sums[..., NUMBER].sum(axis=0).astype(np.int64)[:, None]
@@ -164,7 +164,7 @@ def compare_on_curve(
     source : Source
     rule : Rule
     swept : Moments
-        Of one group, without sums over items.
+        The moments of one group, without sums over items.
     part : Moments
         The same with what its other modes need.
     items : bool

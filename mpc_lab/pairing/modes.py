@@ -87,7 +87,7 @@ class SumRows(NamedTuple):
     of_mode : tuple of int
         The row of each mode; -1 for one of two sides.
     twin : tuple of int
-        Of a mode of two sides the rows below, above and tied; empty where no mode has two.
+        For a mode of two sides, the rows below, above and tied; empty where there is no such mode.
     """
 
     sides: tuple[Side, ...]
@@ -116,7 +116,8 @@ def rows_of(modes: Sequence[Mode], *, apart: bool = False) -> SumRows:
     ----------
     modes : sequence of Mode
     apart : bool
-        Whether no two modes share a row: what a pair counts depends on the pairs of its mode then.
+        Whether no two modes share a row, because what a pair counts depends on the pairs of its
+        mode.
     """
     sides: list[Side] = []
     of_mode: list[int] = []
@@ -229,7 +230,7 @@ class Layout:
         """Return the band that sorts as this side does in this direction; add it if it is new."""
         edges = self.by_side[number, direction]
         for band, known in enumerate(bands):
-            # For a tie all that matters is from which bin on it is a pair.
+            # For a tie it only matters from which bin on it is a pair.
             if (
                 np.array_equal(edges < 0, known < 0)
                 if direction == TIE

@@ -80,7 +80,7 @@ class PairWeights:
         return PairWeights(pick(self.weight), pick(self.total), alone, self.by_query)
 
     def scale(self, pairs: Floats) -> Floats:
-        """Return by what weights are multiplied so that `pairs` of them have a mean of 1."""
+        """Return the factor that gives the weights of `pairs` pairs a mean of 1."""
         return np.asarray(np.where(self.weight > 0, pairs, 1.0) / self._known)
 
     @property
@@ -105,7 +105,7 @@ class Together(Quadratic):
     sides : float64 array (3, 4, group, threshold, threshold′), optional
         The products of either side.
     joined : float64 array (group, threshold, threshold′), optional
-        Of the mode of two sides, ΣU·U′ of clusters joined and centred at their estimates, where it
+        For the mode of two sides, ΣU·U′ of clusters joined and centred at their estimates, where it
         goes by cells of places.
     """
 
@@ -115,8 +115,8 @@ class Together(Quadratic):
     def of(self, mode: int, group: int, scaling: Scaling | None, index: Ints) -> list[Floats]:
         """Return the three sums of one cell at some thresholds.
 
-        Of a mode of two sides the scaling is at these thresholds alone; NaN where what moves
-        together is not known.
+        For a mode of two sides, the scaling is at these thresholds alone; NaN where the joint
+        movement is not known.
         """
         both = np.ix_(index, index)
         if scaling is not None and self.sides is None:
@@ -186,7 +186,7 @@ class Sides:
         return np.asarray(self.means.mean(axis=0))
 
     def scaled(self, pairs: Floats) -> Scaling:
-        """Return what makes one sum of a cluster's two, so that `pairs` of them have the mean."""
+        """Return the scaling that joins the two sums of a cluster, for a mean of `pairs` pairs."""
         half = 0.5 * pairs / np.where(self.weight > 0, self.weight, np.nan)
         return Scaling(half, self.means - self.delta)
 
@@ -195,8 +195,8 @@ class Scaling(NamedTuple):
     r"""How the two sides of a cluster become one: :math:`\sum_X \alpha_X (U_X - \eta_X c_X)`.
 
     With :math:`\alpha_X = P / 2W_X` and :math:`\eta_X` the mean of the side less the estimate, a
-    cluster has so many *pairs* :math:`\sum_X \alpha_X c_X` and such a *sum* that all rules for a
-    mean over P pairs hold: the sum less the estimate times the pairs is P times the contribution
+    cluster has the *pairs* :math:`\sum_X \alpha_X c_X` and the *sum* above, for which all rules for
+    a mean over P pairs hold: the sum less the estimate times the pairs is P times the contribution
     of the cluster.
 
     Attributes
@@ -215,8 +215,8 @@ class Scaling(NamedTuple):
         products : float64 array (3, 4, …)
             As `Sides.by` has them.
         other : Scaling, optional
-            Of the second factor, where it is at another threshold: the last axis but one of
-            `products` is then about the first factor, and the last about the second.
+            The scaling of the second factor, where it is at another threshold: the last axis but
+            one of `products` is then about the first factor, and the last about the second.
         """
         second = self if other is None else other
         found = [0.0, 0.0, 0.0]
@@ -257,7 +257,7 @@ def fold_rows(products: Mapping[tuple[int, int], Floats], thresholds: bool = Fal
     Parameters
     ----------
     products : mapping of (row, row) to float64 arrays (4, …)
-        Of the rows below (0), above (1) and tied (2), the lesser first.
+        For the rows below (0), above (1) and tied (2), the lesser first.
     thresholds : bool
         Whether the last two axes are the thresholds of the first and of the second factor.
     """
@@ -277,12 +277,12 @@ def fold_rows(products: Mapping[tuple[int, int], Floats], thresholds: bool = Fal
 
 
 class SideTable(NamedTuple):
-    """What turns a pair into what it adds to the error of an estimate.
+    """The numbers that give what a pair adds to the error of an estimate.
 
     Attributes
     ----------
     weight, offset : float64 arrays (part, group)
-        Of either side in each cell.
+        The weight and offset of either side in each cell.
     line : float64 array (side, group, 4)
         k0, k1, slope and base.
     reach : float64 array (group,)
@@ -419,7 +419,7 @@ class Moments:
 
     @property
     def scale(self) -> Floats:
-        """What makes sums over clusters as they add up those of a mean over the pairs."""
+        """The factor that turns additive sums over clusters into those of a mean over the pairs."""
         pairs = self.pairs.astype(np.float64)
         return np.ones(pairs.shape) if self.weights is None else self.weights.scale(pairs)
 

@@ -26,8 +26,8 @@ from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.modes import ALL_PAIRS, DOWN, TIE, UP, Layout, PairBins
 from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
-# As where a sweep chooses between pairs and windows: lists that are always visited, what a pair
-# costs in steps of a window, and what it costs more for each group it is booked for.
+# As in the choice of a sweep between pairs and windows: the rows of lists that are always visited,
+# the cost of a pair in steps of a window, and its extra cost for each group it is booked for.
 _SHORT = 256
 _PAIR_COST = 2.0
 _BOOKING = 4.0
@@ -37,8 +37,8 @@ _BOOKING = 4.0
 class MovedLog(Log):
     """A log in its logged order, whose rows have another score as members of a group.
 
-    Only what looks at a pair as a member and another row may walk it: the order of the rows is not
-    that of the ranked list.
+    Only code that takes a pair as a member and another row may walk it, because the order of the
+    rows is not that of the ranked list.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ def move_rows(log: Log, raised: Floats, score: Floats, masks: Masks) -> MovedLog
     raised, score : float64 arrays
         By row of the log; inside a query both ascend.
     masks : uint64 array (word, row)
-        Of the groups that have these scores.
+        Membership in the groups that have these scores.
     """
     same = {part.name: getattr(log, part.name) for part in fields(Log)}
     return MovedLog(**(same | {"score": score, "masks": masks, "raised": raised}))
 
 
 def can_visit(log: MovedLog, layout: Layout) -> bool:
-    """Whether every pair of a member and another row can be visited, and is all that is wanted.
+    """Whether every pair of a member and another row can be visited, and nothing else is wanted.
 
     Neighbours need the order of the ranked list, modes of two sides and weights more than pairs;
     long lists are summed by windows, which need that order too.
@@ -123,7 +123,7 @@ def _find_first(
                 if own & ~mask[other]:
                     if first[member, 0] < 0:
                         first[member, 0] = other
-                    # Members come in their order, so that the first to meet a row is its first.
+                    # Members come in order, so that the first to meet a row is its first partner.
                     if first[other, 1] < 0:
                         first[other, 1] = member
 

@@ -1,6 +1,6 @@
 """The pairs of one group themselves: counted, listed, capped, and reassigned at random.
 
-For what cannot be had from sums alone, and for a person who wants to see some.
+For results that sums alone cannot give, and for people who want to see pairs.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def count_and_sum(log: Log, member: Flags, side: Side, epsilon: float) -> tuple[
     member : bool array (row,)
         Whether the row of the log is in the group.
     side : Side
-        Of all pairs, not of neighbours alone.
+        A side of all pairs, not of neighbours alone.
     epsilon : float
         The threshold.
     """
@@ -263,7 +263,7 @@ def count_matched(log: Log, epsilon: float | None = None) -> int:
 def nearest_distance(log: Log, most: int) -> float:
     """Return the distance up to which there are `most` ``matched`` pairs of the first group.
 
-    The pairs tied at that distance come along. Where there are no more than `most`, it is the
+    Pairs tied at that distance are included. Where there are no more than `most`, it is the
     largest distance; where there is none, NaN.
     """
     total = np.array([count_matched(log)])
@@ -291,7 +291,7 @@ def count_side(log: Log, member: Flags, side: Side, epsilon: float = np.inf) -> 
 def reach_of(log: Log, member: Flags, side: Side, most: int) -> float:
     """Return a threshold up to which there are `most` pairs of a group on one side, or few more.
 
-    Those tied there come along. Where there are fewer, it is the largest distance.
+    Pairs tied there are included. Where there are fewer, it is the largest distance.
     """
     wanted = min(most, count_side(log, member, side))
     few = wanted // 64
@@ -516,7 +516,7 @@ def capped_totals(
     epsilon : float64 array (rule, group)
         The threshold of each cell.
     cap, seed : int
-        As of `capped_by_unit`.
+        As in `capped_by_unit`.
     logs : iterator of (rule, groups, log)
 
     Returns
@@ -540,5 +540,5 @@ def capped_totals(
 
 def count_outside(low: float, high: float, logs: Logs) -> int:
     """Count the rows of a log whose outcome is not within bounds; a task for `Source.together`."""
-    # Where groups are compared with one other group, each has a log of its own.
+    # If groups are compared with one other group, each has a log of its own.
     return max(int(((log.outcome < low) | (log.outcome > high)).sum()) for _, _, log in logs)

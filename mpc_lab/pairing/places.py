@@ -22,7 +22,7 @@ PLACES = (1, 2, 3, 4, 6, 10, 20)
 APART = (1, 2, 3, 5, 9)
 N_CELLS = len(PLACES) * len(APART)
 N_PARTS = 2 * N_CELLS
-# A side of a cell with fewer pairs says nothing of its mean.
+# A side of a cell with fewer pairs says nothing about its mean.
 FEWEST = 2
 
 
@@ -60,7 +60,7 @@ def parts_of(place: Ints, other: Ints) -> Ints:
 
 
 class Combined(NamedTuple):
-    r"""What cells give together.
+    r"""The result of comparing two sides inside cells.
 
     Attributes
     ----------
@@ -72,7 +72,8 @@ class Combined(NamedTuple):
     means : float64 array (2, cell, …)
         The mean of either side in each cell; 0 where it has no share.
     overlap : float64 array (…)
-        :math:`4 \sum_l \omega_l / \sum W`: 1 where both sides were shown alike, 0 where never.
+        :math:`4 \sum_l \omega_l / \sum W`: 1 where both sides were shown in the same cells, 0 where
+        in none of them.
     """
 
     estimate: Floats
@@ -93,7 +94,7 @@ def combine_cells(
     Parameters
     ----------
     weight, total : float64 arrays (2, cell, …)
-        Of either side, the weight of its pairs and their (centred) sum.
+        For either side, the weight of its pairs and their (centred) sum.
     fewest : float
         How many pairs a side of a cell must have; at least, and a weight above 0.
     number : float64 array (2, cell, …), optional

@@ -63,8 +63,8 @@ def weigh_units(walk: Walk, layout: Layout, moments: Moments, *, curve: bool = F
     walk : Walk
     layout : Layout
     moments : Moments
-        Of the layout's modes, groups and thresholds. A mode of two sides that goes by places is not
-        weighed: it has no sums over units yet.
+        For the layout's modes, groups and thresholds. A mode of two sides that goes by places is
+        not weighed: it has no sums over units yet.
     curve : bool
         Whether to find as well what pools need, and how thresholds move together.
     """

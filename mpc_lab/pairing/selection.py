@@ -200,7 +200,7 @@ def draw_distances(walk: Walk, word: int) -> tuple[Floats, Masks]:
         The groups of which the pair is a ``matched`` pair.
     """
     total = walk.total(_weigh, "sizing up", 0.0)
-    # More of a larger log: what is inside the guess has to be collected.
+    # More from a larger log, because all pairs inside the guess have to be collected.
     drawn = min(max(_FEWEST, _SHARE * total), _MOST)
     share = drawn / total if total else 0.0
     parts = list(walk(partial(_draw, word, share), "drawing pairs"))
@@ -232,7 +232,7 @@ def _pairs_in_queries(log: Log, first: int, last: int) -> Floats:
 
 
 def _draw_rows(log: Log, first_query: int, weight: Floats, n: int) -> tuple[Ints, Ints]:
-    # Blocks that drew alike would draw the same places of their lists again and again.
+    # With equal seeds, blocks would draw the same places of their lists again and again.
     rng = np.random.default_rng(log.origin + first_query)
     cumulated = np.cumsum(weight)
     # Sorted, so that the rows of the drawn queries are read in their own order.

@@ -1,4 +1,4 @@
-"""What weighs units again where the sums of several logs are added.
+"""The sums from which units are weighed again when the sums of several logs are added.
 
 A unit with the share s of the pairs counts 1/(1 − s)² times its square. The share is known only
 when all logs are, so sums of powers are kept that give 1 + 2s + 3s² for units with small shares,
@@ -18,7 +18,7 @@ from mpc_lab.vocabulary import Flags, Floats, Ints
 # A unit with more than this share of the pairs is heavy; of two sides, of either.
 HEAVY = 1 / 32
 MOST_HEAVY = 31
-# Of light units Σ c^a U^b for these a, b.
+# The sums Σ c^a U^b over light units, for these a, b.
 POWERS = ((3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))
 N_POWERS = len(POWERS)
 # Of the sides b and a of a mode of two: these powers of either; then for each of these powers of
@@ -76,14 +76,14 @@ def _inverse(part: Floats, whole: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class SideSeries:
-    """What weighs units again in a mode of two sides.
+    """The sums from which units are weighed again in a mode of two sides.
 
     Attributes
     ----------
     powers : float64 array (32, group, threshold)
         See `BETWEEN`.
     heavy : float64 array (4, k, group, threshold)
-        Of units with more than 1/32 of a side, the weight and the centred sum below, and above.
+        For units with more than 1/32 of a side, the weight and the centred sum below, and above.
     """
 
     powers: Floats
@@ -130,7 +130,7 @@ class SideSeries:
             The same without the correction.
         pairs : float64 array (group, threshold)
         weight, mean : float64 arrays (side, group, threshold)
-            Of either side.
+            The weight and mean of either side.
         """
         weight = np.where(weight > 0, weight, np.nan)
         (wb, wa), (mb, ma) = weight, mean
@@ -152,7 +152,7 @@ class SideSeries:
 
 @dataclass(frozen=True)
 class Series:
-    r"""What weighs units again where the sums of several logs are added.
+    r"""The sums from which units are weighed again when the sums of several logs are added.
 
     A unit with the share s of all pairs counts :math:`1/(1 - s)^2 = 1 + 2s + 3s^2 + …` times. Where
     its share is at most 1/32 three terms are within 0.02 %; the others are kept one by one.

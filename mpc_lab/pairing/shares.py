@@ -44,13 +44,14 @@ def fold_query(
     Parameters
     ----------
     sums, shares, cells
-        Of the `Bookings` of all units.
+        From the `Bookings` of all units.
     unit, touched
-        Of the `Scratch` of the unit.
+        From the `Scratch` of the unit.
     squares, of_cells
         The sums and cells of the query: only its squares and cells are held there.
     here, there
-        Of the `Scratch` of the query: its pairs and centred sums, and in which bins it has some.
+        From the `Scratch` of the query: its pairs and centred sums, and the bins in which it has
+        some.
     parts : uint64 array (group, 2)
         In which parts of cells of places it has pairs.
     """

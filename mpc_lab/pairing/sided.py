@@ -1,4 +1,4 @@
-"""A second pass over the pairs at one threshold: what each adds to the error of an estimate.
+"""A second pass over the pairs at one threshold: how much each adds to the error of an estimate.
 
 Where an estimate is made of cells of places, or is an intercept, what a pair adds to its error is
 known only once the sums of all pairs are. So the pairs up to each group's threshold are walked
@@ -54,8 +54,8 @@ from mpc_lab.pairing.walk import Walk
 from mpc_lab.pairing.weighting import BY_PAIRS, Weights
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
-# What is known of the pairs of a part: what they count, Σx, ΣΔ, ΣΔ², ΣΔx; of those whose item of
-# the group has the lower score, how many; and how many pairs there are.
+# The sums over the pairs of a part: their weights, Σx, ΣΔ, ΣΔ², ΣΔx; the number of pairs in which
+# the item of the group has the lower score; and the number of all pairs.
 COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM, LOWER, NUMBER = range(7)
 N_PART_SUMS = 7
 # A line needs this many distinct distances.
@@ -74,7 +74,7 @@ class PartSums(NamedTuple):
         See `SideTable`.
     by_place : bool
     left_out : int64 array (query, 2)
-        Of each query with too many close pairs to visit: its number in the order of the walk, and
+        For each query with too many close pairs to visit: its number in the order of the walk, and
         its first row.
     n_left_out : int64 array (2, group)
         How many of these queries, and of units with no other query, have a pair.
@@ -122,7 +122,7 @@ def part_sums(walk: Walk, word: int, epsilon: Floats, center: Floats, by_place: 
     word : int
         Which word of the masks.
     epsilon, center : float64 arrays (group,)
-        Of its groups.
+        The threshold and center of each group.
     by_place : bool
     """
     task = partial(_sum_block, word, epsilon, center, by_place)
@@ -347,7 +347,7 @@ def list_sided(
     group : GroupLog
         With one threshold.
     table : SideTable
-        Of this group alone.
+        A table of this group alone.
     share, shares : int
         Only entries whose key leaves this rest when divided by this many shares.
     """
@@ -579,7 +579,7 @@ def _sum_products(
         Units with a pair.
     sums : float64 array (weight or sum, side, group)
     products : float64 array (3, 4, group)
-        Of the sides below and above with themselves and with each other.
+        The products of the sides below and above with themselves and with each other.
     weights : float64 array (3, group)
         What single units weigh; see `CORRECTED`.
     """
@@ -684,7 +684,7 @@ def _list_sides(
                     both = distance == 0 and not by_place
                     near = distance / scale
                     dyad = min(item[i], item[j]) * n_items + max(item[i], item[j])
-                    same = item[i] == item[j]  # two of one producer, which has the pair once
+                    same = item[i] == item[j]  # two items of one producer, which has the pair once
                     for more in range(2 if both else 1):
                         c = weight[part + more] * (0.5 if both else 1.0)
                         if factor is not None:

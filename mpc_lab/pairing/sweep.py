@@ -85,7 +85,7 @@ from mpc_lab.vocabulary import Bins, FirstBins, Flags, Floats, Ints, Masks
 
 # What it costs to visit a pair of rows, in steps of a window; measured.
 PAIR_COST = 2.0
-_SHORT = 256  # shorter lists are not worth a thought
+_SHORT = 256  # shorter lists are always visited pair by pair
 # Rows × groups of a list of which sums over its first rows are held at a time.
 _SUMS_AT_ONCE = 1 << 23
 # What to book a pair for one group costs, in steps of a window.
@@ -316,7 +316,7 @@ def sweep(
         slots = few_slots
         for q in range(units[unit], units[unit + 1]):
             visited = every
-            # What is under this is compiled only where it can hold.
+            # The branches below are compiled only where they can be reached.
             if long is not None:
                 visited = not long.flags[q - units[first]]
                 if not visited:
@@ -497,7 +497,8 @@ def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQuerie
     how = (float(layout.pair_bins.edges[-1]), bins.first.size, PAIR_COST)
     some = find_long(*rows, *how, from_, to, flags)
     if layout.by_place:
-        # Those that cells leave out are never visited: to ask inside the loops costs a third.
+        # Queries that cells leave out are never visited; checking inside the loops would cost a
+        # third.
         flags[find_left_out(log, from_, to, how[0])] = True
         some = bool(flags.any())
     return LongQueries(flags, bins, stop_flag()) if some else None

@@ -288,11 +288,11 @@ def default_grid(headline: Floats, tied_pairs: bool) -> Floats:
     tied_pairs : bool
         Whether any pair is tied: the grid then starts at 0.
     """
-    # A distance may be beyond the largest number; a grid of round numbers cannot.
+    # A distance may exceed the largest float; a grid of round numbers cannot.
     positive = headline[(headline > 0) & np.isfinite(headline)]
     if not len(positive):
         return np.zeros(1)
-    # A tenth of the smallest numbers there are would be 0, and ten of the largest no number.
+    # A tenth of the smallest floats would be 0, and ten times the largest would be infinite.
     low = max(float(positive.min()) / 10, 5e-324)
     high = min(float(positive.max()), 1e307) * 10
     exponents = range(int(np.floor(np.log10(low))) - 2, int(np.ceil(np.log10(high))) + 2)

@@ -1,4 +1,4 @@
-"""What the sums need from an engine: a log to walk, and every block of it, in order."""
+"""What the sums need from an engine: a log to walk, block by block, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import LogFacts
     from mpc_lab.scoring import Rule
 
-# Whether a log, in which members of some groups have scores of their own, serves a task.
+# Whether a log in which members of some groups have scores of their own is enough for a task.
 Takes = Callable[[Ints, MovedLog], bool]
 # The logs of some units: the number of a rule, the groups a log serves, and the log.
 Logs = Iterator[tuple[int, Ints, Log]]
@@ -74,7 +74,7 @@ class Source(Protocol):
 
     @property
     def facts(self) -> LogFacts:
-        """What is known of the whole log."""
+        """The facts about the whole log."""
         ...
 
     def walks(self, rule: Rule) -> Iterator[tuple[Ints, Any]]:

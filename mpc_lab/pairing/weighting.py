@@ -63,7 +63,7 @@ class ListedWeights(NamedTuple):
     weight : float64 array (pair,)
         The weight of that query.
     estimand : int
-        As of `Weights`.
+        As in `Weights`.
     """
 
     query: Ints
@@ -81,14 +81,14 @@ class ListedWeights(NamedTuple):
 
     @property
     def of_pairs(self) -> Floats:
-        """What each pair counts, the query having no pairs but these."""
+        """What each pair counts if its query has no other pairs than these."""
         _, at, pairs = np.unique(self.query, return_inverse=True, return_counts=True)
         return Weights(self.weight, self.estimand).of_pairs(pairs[at].astype(np.float64))
 
 
 @inlined
 def weight_of_pair(weight: float, estimand: int, pairs: float) -> float:
-    """Return what a pair counts in a query of so many pairs; nothing where there is none."""
+    """Return what a pair counts in a query with this many pairs; 0 where there are none."""
     if pairs <= 0.0:
         return 0.0
     if estimand == BY_QUERIES:

@@ -52,10 +52,10 @@ def start_below(score: Floats, row: int, end: int, epsilon: float, from_: int) -
 def add_up(
     start: int, end: int, outcome: Floats, mask: Masks, bit: np.uint64, prefix: Floats
 ) -> float:
-    """Write what the first rows that are not members come to; return what was taken off outcomes.
+    """Write sums over the first rows that are not members; return the offset of outcomes.
 
-    Outcomes are taken from one of their own, so that a large number that all share does not
-    drown what they differ by, and whole numbers stay whole.
+    Outcomes are measured from one of them, so that a large number that all share does not drown
+    their differences, and whole numbers stay whole.
     """
     # A query may have lost all its rows, and there may be none after it.
     off = outcome[(start + end) // 2] if end > start else 0.0
@@ -180,7 +180,7 @@ def nearest_distances(
         n = end - start
         first = 0
         while first < n:
-            # The k-th row from the end that one looks towards.
+            # The k-th row, counted from the end towards which this looks.
             sign, origin = (-1, end - 1) if side == UP else (1, start)
             tied = first
             here[:] = False

@@ -1,6 +1,6 @@
 """A log becomes a `Ranking`: columns are read, checked once, and kept as plain arrays.
 
-Strict core, lenient door: any table comes in here, and no room below checks types again.
+Strict core, lenient door: any table may enter here, and no room below checks types again.
 This room may import narwhals, numpy, pandas, `mpc_lab.errors`,
 `mpc_lab.vocabulary` and `mpc_lab.files`.
 """

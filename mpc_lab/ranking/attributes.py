@@ -42,7 +42,7 @@ class Attribute:
     levels : tuple of str
         In words: "price > 3".
     code : int64 array (row,)
-        The level of each row; -1 in none.
+        The level of each row; -1 for no level.
     """
 
     name: str
@@ -62,7 +62,8 @@ class Slices:
     masks : uint64 array (word, row)
         Bit ``k % 64`` of word ``k // 64`` says whether a row is in slice k.
     n_conjunctions, n_same : int
-        How many there are before any is left out; how many have the rows of one before them.
+        The number of conjunctions before any is left out, and how many have the same rows as an
+        earlier one.
     """
 
     names: tuple[str, ...]
@@ -135,7 +136,7 @@ def _columns(ranking: Ranking, attributes: Attributes) -> Iterator[tuple[str, ND
 
 
 def _names(attributes: Any) -> list[Any]:
-    """Return one name, or several, each of which can be that of a column."""
+    """Return one name, or several, as a list; each may be the name of a column."""
     try:
         names = [attributes] if isinstance(attributes, str | bytes) else list(attributes)
     except TypeError:
@@ -214,7 +215,7 @@ def _quantiles(name: str, values: NDArray[np.float64], n: int) -> tuple[list[str
 
 
 def _distinct(cuts: NDArray[np.float64]) -> list[str]:
-    """Return cuts with as few digits as tell them apart."""
+    """Return cuts with just enough digits to be different."""
     for digits in range(3, 17):
         shown = [f"{cut:.{digits}g}" for cut in cuts]
         if len(set(shown)) == len(shown):
@@ -253,8 +254,8 @@ def make_slices(
     """Return all conjunctions of levels of up to `depth` attributes that can have enough clusters.
 
     A conjunction stays if at least `fewest` queries (or units) have rows on both sides of it and,
-    with `by_item`, at least this many items are on either side: effective clusters are no more. One
-    with the rows of a shorter one, or of one before it, is left out.
+    with `by_item`, at least this many items are on either side: the effective clusters cannot be
+    more. A conjunction with the same rows as a shorter or an earlier one is left out.
 
     Parameters
     ----------
@@ -329,7 +330,7 @@ def _join_codes(parts: Sequence[Attribute]) -> tuple[Ints, int]:
 
 
 class _Counter:
-    """Counts the clusters that cells can have at most."""
+    """Counts the clusters that each cell can have at most."""
 
     def __init__(self, ranking: Ranking, fewest: int, by_item: bool) -> None:
         self.fewest = fewest

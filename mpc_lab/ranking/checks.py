@@ -1,7 +1,7 @@
 """What must hold before a log can be audited: one list of checks, each with its own sentence.
 
 Every check gives a `Problem`. A `Ranking` raises the first; the panel that starts from a log shows
-all of them; DuckDB, which sees no arrays, takes the sentences.
+all of them; DuckDB, which has no arrays, uses only the sentences.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Problem:
     Attributes
     ----------
     role : Role
-        Of the column that they break it in.
+        The role of the column that breaks the rule.
     words : str
-        What is wrong there, to follow the name of the column: "is missing".
+        What is wrong, in words that follow the name of the column: "is missing".
     where : array of bool
         The rows.
     error : MpcError
@@ -149,10 +149,10 @@ def measured_labels(table: Frame, group: Hashable) -> Floats | None:
 
 
 def check_in_query(role: Role, query: Codes, other: Codes) -> Iterator[Problem]:
-    """Yield the rows of a query that share what must differ, or differ in what they must share."""
+    """Yield rows of a query with equal values that must differ, or unequal ones that must agree."""
     if role.is_unique:
         key = query.codes * len(other.labels) + other.codes  # both are below the number of rows
-        ordered = np.sort(key)  # vectorised in numpy, and several times faster than a hash table
+        ordered = np.sort(key)  # numpy's sort is several times faster than a hash table
         if (ordered[1:] == ordered[:-1]).any():
             keys = pd.Series(key)
             row = int(keys.duplicated().to_numpy().argmax())
@@ -309,7 +309,7 @@ def two_weights(query: object, first: object, second: object) -> MpcError:
     )
 
 
-# ---- rows that were left out because a value is missing: are they alike in all groups?
+# ---- rows that were left out because a value is missing: are they as common in every group?
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ def find_left_out(table: Frame, columns: ColumnNames, kept: Ints) -> LeftOut:
 
 @dataclass(frozen=True)
 class ReadRows:
-    """The columns of a log as arrays; what was not given is None."""
+    """The columns of a log as arrays; None for columns that were not given."""
 
     table: Frame
     kept: Ints
@@ -546,9 +546,9 @@ def _read_ids(table: Frame, columns: ColumnNames) -> dict[str, Codes]:
 
 
 def read_of_items(series: Any, what: str, item: Codes) -> Codes:
-    """Return the producer, or label, of each row; where it is missing, one of its own for the item.
+    """Return the producer, or label, of each row; an item without one gets one of its own.
 
-    The label of such a one is None: no column gives that.
+    Its label is None, which no column contains.
     """
     missing = is_missing(series)
     rows = np.flatnonzero(~missing)

@@ -47,7 +47,7 @@ def open_table(data: object) -> Frame:
     except TypeError as error:
         raise MpcError(_refusal(data)) from error
     if frame.implementation.is_pandas():
-        # Copy-on-write: what the caller later writes into the frame stays out of the ranking.
+        # Copy-on-write: later changes by the caller do not reach the ranking.
         return nw.from_native(frame.to_native().copy(deep=False), eager_only=True)
     if frame.implementation.is_polars() or frame.implementation.is_pyarrow():
         return frame
@@ -122,7 +122,7 @@ def get_column(frame: Frame, name: Hashable, role: str = "") -> Series:
 
 
 def _has(frame: Frame, name: Any) -> bool:
-    """Say whether there is such a column; what has no hash, such as an array, names none."""
+    """Say whether there is such a column; anything without a hash, such as an array, is not one."""
     try:
         return name in dict.fromkeys(frame.columns)
     except TypeError:
@@ -210,7 +210,7 @@ _COMMA_NUMBER = re.compile(r"[-+]?\d+,\d+")
 
 def _how_to_convert(series: Series) -> str:
     """Return how to make numbers of what a column holds."""
-    # Cells of other kinds, such as times in an unknown zone, may not even be readable.
+    # Cells of other types, such as times in an unknown zone, may not even be readable.
     cells = [str(cell).strip() for cell in series.head(100).to_list()] if is_text(series) else []
     column = f"frame[{series.name!r}]"
     if cells and any({cell.lower() for cell in cells} <= answers for answers in _ANSWERS):
@@ -273,7 +273,7 @@ def _kind(series: Series) -> str:
 
 
 def is_text(series: Series) -> bool:
-    """Whether every value that is there is a text."""
+    """Whether every value that is not missing is a text."""
     if not _is_pandas(series):
         return isinstance(series.dtype, nw.String | nw.Categorical | nw.Enum)
     native = series.to_native()
@@ -309,7 +309,7 @@ def encode(series: Series, what: str) -> Codes:
 
 
 def _labels(values: list[Any]) -> Objects:
-    """Return labels unchanged, but 0.0 for -0.0: the two are one label."""
+    """Return labels unchanged, except for 0.0 in place of -0.0: the two are one label."""
     return object_array(
         (one + 0.0 if isinstance(one, float) else one for one in values), len(values)
     )
@@ -519,7 +519,7 @@ def _distinct_lists(series: Series, what: str) -> tuple[Ints, Series]:
 
 
 def _flatten(series: Series) -> tuple[Ints, Series]:
-    """Return all labels of a list column one under the other, and the row each belongs to."""
+    """Return all labels of a list column in one column, and the row that each belongs to."""
     if series.implementation.is_polars() and isinstance(series.dtype, nw.List):
         frame = series.alias("label").to_frame().with_row_index("row").explode("label")
         return frame.get_column("row").to_numpy().astype(np.int64), frame.get_column("label")

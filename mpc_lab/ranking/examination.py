@@ -41,7 +41,7 @@ class PowerLaw:
         return np.asarray(np.asarray(places, dtype=np.float64) ** -self.eta)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is kept of it in an audit."""
+        """Return what an audit stores of it."""
         return {"eta": self.eta}
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class PlaceTable:
         return np.asarray(np.where(known[where] == wanted, chance[where], np.nan))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is kept of it in an audit."""
+        """Return what an audit stores of it."""
         return {"places": {str(k): value for k, value in self.chances}} | (
             {"estimated": True} if self.estimated else {}
         )
@@ -85,7 +85,7 @@ Curve = PowerLaw | PlaceTable
 
 
 def as_examined(given: Any) -> Hashable:
-    """Return a column's name as it is, and anything that goes by place as a curve.
+    """Return a column's name as it is, and anything given by place as a curve.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _as_table(given: dict[Any, Any], estimated: bool) -> PlaceTable:
         raise MpcError(f"examined must have numbers; got {given!r}. {_REMEDY}") from None
     if not pairs:
         raise MpcError(f"examined must have at least one place; got none. {_REMEDY}")
-    # Of an estimated curve only the ratios are known, and noise can lift a place above the first.
+    # Only the ratios of an estimated curve are known, and noise can lift a place above the first.
     top = max(chance for _, chance in pairs) if estimated else 1.0
     if estimated and top > 1:
         pairs = [(place, chance / top) for place, chance in pairs]
@@ -134,7 +134,7 @@ def _as_table(given: dict[Any, Any], estimated: bool) -> PlaceTable:
 
 
 def from_json(kept: Any) -> Hashable:
-    """Return what was given, from what an audit keeps of it."""
+    """Return what was given, from what an audit stores of it."""
     if not isinstance(kept, dict):
         return kept  # type: ignore[no-any-return]
     if "eta" in kept:

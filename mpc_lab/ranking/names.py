@@ -1,4 +1,4 @@
-"""Which column plays which role, said or guessed, and what else is known of a log.
+"""Which column plays which role, as given or guessed, and what else is known about a log.
 
 A guess is a suggestion for a person to look at: nothing here decides on its own.
 """
@@ -31,10 +31,10 @@ class ColumnNames:
     """The columns of a `Ranking`, as they were named by the caller.
 
     ``query`` is a name, or a tuple of names; ``group`` is a name, or a tuple of the names of
-    boolean columns; what was not given is None. Beside the columns, what was said of them:
-    ``group_sep``, ``ascending``, ``outcome_name`` and ``examined_floor`` as in `Ranking`. What was
-    ``examined`` is a column, or a curve over places. A log without ``score`` is
-    rank-only: its places are its scores.
+    boolean columns; what was not given is None. Besides the columns, it holds the options about
+    them: ``group_sep``, ``ascending``, ``outcome_name`` and ``examined_floor`` as in `Ranking`.
+    What was ``examined`` is a column, or a curve over places. A log without ``score`` is rank-only:
+    its places are its scores.
     """
 
     query: Hashable
@@ -227,11 +227,11 @@ def one_or_more(value: object, role: str) -> Hashable:
     return names
 
 
-# ---- what is known of a log
+# ---- what is known about a log
 
 
 class Known(Protocol):
-    """What is known of a log before its rows are read."""
+    """What is known about a log before its rows are read."""
 
     @property
     def columns(self) -> ColumnNames:
@@ -437,7 +437,7 @@ def _kind(values: pd.Series[Any]) -> str:
 
 
 def _by_name(columns: list[_Column]) -> dict[str, _Column]:
-    """Give each role the column whose name and values speak most for it; no column twice."""
+    """Give each role the column whose name and values fit it best; no column twice."""
     claims = [
         (points, -order, -place, role, column)
         for order, role in enumerate(ROLES)
@@ -445,7 +445,7 @@ def _by_name(columns: list[_Column]) -> dict[str, _Column]:
         if (points := _points(role, column)) > 0
     ]
     found: dict[str, _Column] = {}
-    # The query first, and last what belongs to it or to the item: these depend on which it is.
+    # The query comes first; what belongs to the query or to the item comes last and depends on it.
     claims.sort(
         key=lambda claim: (claim[3] == "query", claim[3] not in _LAST, *claim[:3]),
         reverse=True,
@@ -459,14 +459,14 @@ def _by_name(columns: list[_Column]) -> dict[str, _Column]:
 
 
 def _can_be(role: str, column: _Column, found: dict[str, _Column]) -> bool:
-    """Whether a role that is tied to the query or the item, or must differ inside it, fits it."""
+    """Whether a column fits a role that is tied to the query or item, or must differ inside it."""
     query = found.get("query")
     if role == "producer":
         return _encloses(found.get("item"), column)
     if ROLES[role].is_constant:
         return _encloses(query, column)
     if role == "group" and query is not None and query.values.duplicated().any():
-        # A label that all rows of a query share leaves nobody to be compared with.
+        # A label that all rows of a query share leaves no item to compare with.
         return not _encloses(query, column)
     return True
 
@@ -516,7 +516,7 @@ def _fits(role: str, column: _Column) -> bool:
 def _encloses(query: _Column | None, unit: _Column) -> bool:
     """Whether every query has one unit or segment, or every item has one producer.
 
-    As far as the rows show.
+    The answer is only as good as the rows that were seen.
     """
     if query is None or "list" in (query.kind, unit.kind):
         return False
@@ -539,7 +539,7 @@ def _booleans_left(columns: list[_Column], found: dict[str, Any]) -> list[Hashab
 def _label_left(columns: list[_Column], found: dict[str, Any]) -> Hashable | None:
     """Return the one text column that is constant for items and tells most of them apart.
 
-    Items that never come back would have one text each in any column.
+    Items that never recur would have one text each in any column.
     """
     item = next((column for column in columns if column.name == found["item"]), None)
     if item is None or not item.values.duplicated().any():
@@ -572,7 +572,7 @@ def _separator(column: _Column) -> str | None:
 
 
 def _recur(split: Iterable[str], texts: Iterable[str], separator: str) -> bool:
-    """Whether labels met in several texts: those of one text alone are probably a name."""
+    """Whether labels occur in several texts: those that occur in one text are probably a name."""
     whole = set(texts)
     parts = {part.strip() for text in whole for part in text.split(separator)}
     return len(parts) < len(whole) or any(

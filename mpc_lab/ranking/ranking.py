@@ -270,7 +270,7 @@ class Ranking:
 
     @property
     def owner_code(self) -> Ints | None:
-        """Whose pairs are taken to move together: the producer of each row, or its item."""
+        """Whose pairs are taken to be dependent: the producer of each row, or its item."""
         return self.producer_code if self.owner == PRODUCER else self.item_code
 
     @property
@@ -327,7 +327,7 @@ class Ranking:
     def column(self, name: Hashable) -> NDArray[Any]:
         """Return a copy of any column of the table the rows were read from, as an array."""
         if self._files is not None and name not in self._table.columns:
-            # Of files only the columns that an audit needs are read at first.
+            # From files, only the columns that an audit needs are read at first.
             if self._files.stamp() != self._stamp:
                 raise MpcError(
                     f"The files must not change before {name!r} is read from them; got changed "
@@ -356,7 +356,7 @@ class Ranking:
         return self._files is None and self._table.implementation.is_pandas()
 
     def glimpse(self) -> Any:
-        """Return the first rows with all columns, of files also those that were not read."""
+        """Return the first rows with all columns, for files also those that were not read."""
         if self._files is not None:
             return self._files.head()
         return self._table.head(_GLIMPSED_ROWS)

@@ -1,7 +1,8 @@
-"""The standard deviation of scores to the last bit, in whatever order and parts they come.
+"""The standard deviation of scores, the same to the last bit in any order and any parts.
 
-A boost by a part of it moves scores, and distances that round differently are other pairs: every
-engine must find the same number. Numbers are added as whole numbers by exponent, which is exact.
+A boost by a share of it moves scores, and distances that round differently make different pairs, so
+every engine must find the same number. Numbers are added as whole numbers by exponent, which is
+exact.
 """
 
 from __future__ import annotations

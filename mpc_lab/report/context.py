@@ -176,8 +176,8 @@ class Context:
         Only live where nothing is here that draws. A caption is below it, and above it a
         rail that moves ε, if one is given.
 
-        The specification comes along as data. Names from data are in its data and titles alone; an
-        interpreter reads it that has no way to run code.
+        The specification is included as data. Names from data are in its data and titles alone; it
+        is read by an interpreter that cannot run code.
         """
         # Ids differ by the number of the figure in the page.
         drawn = svg_of(specification(chart)) if can_draw() else ""

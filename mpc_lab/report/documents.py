@@ -206,7 +206,7 @@ def _gate(
     try:
         found = decide(audit, planned=planned, scoring_rule=rule, least=least)
     except MpcError:
-        # Whoever asks for a confidence sequence, or for a rule, learns why there is none.
+        # If a confidence sequence, or a rule, was asked for, say why there is none.
         if planned is not None or rule is not None:
             raise
         return None

@@ -23,7 +23,7 @@ _LINES = 2
 
 def story(context: Context) -> str:
     """Return five questions with their answers, each with a picture and a link to its chapter."""
-    # With covariates the chapter holds more fixed than the story speaks of.
+    # With covariates, the chapter holds more fixed than the story says.
     partial = None if len(context.covariates) else lambda: context.partial
     found = tell(context.audit, leaves=True, partial=partial, boost=context.boost)
     items = [

@@ -1,7 +1,7 @@
 """From sums to estimates, verdicts and the labelled tree.
 
 The one place where plain arrays get names. Until then they have the axes (rule, mode, group); the
-modes are all that were summed over.
+modes are all those that were summed over.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
-# How two thresholds move together: for some groups at a time, axes (mode, group, bin, bin).
+# How pairs of thresholds move together: some groups at a time, with axes (mode, group, bin, bin).
 Cross = Callable[[int], list[tuple[Array, Together]]]
 
 
@@ -79,7 +79,7 @@ def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLA
     moments : Moments
         With what CR3 needs, where it is asked for.
     cluster, level
-        As of an audit.
+        As in an audit.
     correction : {"plain", "cr3"}
     """
     _check_weighed(moments, cluster, correction)
@@ -125,16 +125,16 @@ def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
     never = np.isnan(found.estimate[row]) & (moments.pairs[row] > 0)
     reason[row] = np.where(never, NEVER_TURNED, reason[row])
     if moments.cells is not None:
-        # Sums of cells alone, as of a pool, do not know what single queries add.
+        # Sums of cells alone, such as those of a pool, do not tell what single queries add.
         unknown = ~never & np.isnan(found.n_effective[row]) & (moments.pairs[row] > 0)
         reason[row] = np.where(unknown, NOT_POOLED, reason[row])
     return replace(found, reason=reason.astype(np.str_))
 
 
 def _items_recur(moments: Moments) -> Array:
-    """Tell where an item is in two units, which makes Σc² larger over items than inside units."""
+    """Tell where some item is in two units, which makes Σc² larger over items than inside units."""
     whole, inside = moments.by["item"].cc.copy(), moments.by["item_query"].cc
-    # Sums of weights round, and so do the counts of two sides, which weights join.
+    # Sums of weights are rounded, and so are counts of two sides, which are joined by weights.
     if moments.weights is not None:
         whole *= 1 - 1e-12
     elif moments.two_sided is not None:
@@ -154,7 +154,7 @@ def judge(
 ) -> dict[str, Array]:
     """Adjust the cells of each rule and mode over its groups, and give each its verdict.
 
-    What-if rules are families of their own: to ask for one changes nothing of the others.
+    What-if rules are families of their own: asking for one changes nothing about the others.
 
     Parameters
     ----------
@@ -162,9 +162,9 @@ def judge(
     by_rule : sequence of Estimates
         At one threshold: arrays (mode, group, 1).
     method, level, tolerance, seed
-        As of an audit.
+        As in an audit.
     correlations : sequence of float64 arrays (cell, cell), optional
-        For each mode, of the cells rule after rule; for ``romano_wolf``.
+        For ``romano_wolf``: for each mode, the correlation of the cells, rule after rule.
     """
     stacked = {
         name: np.stack([getattr(found, name)[..., 0] for found in by_rule])
@@ -206,7 +206,7 @@ def bracketed(
     Parameters
     ----------
     modes : sequence of Mode
-        All that the verdicts of each other rest on.
+        All modes that the verdicts of the others rest on.
     cells : dict of str to array (rule, mode, group)
         ``ci_low_adjusted``, ``ci_high_adjusted``, ``ci_cut``.
     why : array of str (rule, mode, group)
@@ -230,7 +230,7 @@ def bracketed(
 
 
 def _verdict_rows(modes: Sequence[Mode]) -> list[list[int]]:
-    """Return, for each mode, where the modes are that its verdict rests on."""
+    """Return, for each mode, the indices of the modes that its verdict rests on."""
     names = [mode.name for mode in modes]
     return [[names.index(name) for name in verdict_modes(mode.name)] for mode in modes]
 
@@ -240,7 +240,7 @@ def _sides(cells: Array, rows: Sequence[int]) -> list[Array]:
 
 
 def _why_not(modes: Sequence[Mode], why: Array, mode: int, rows: Sequence[int]) -> Array:
-    """Return why a cell is not estimable: for its own reason first, else for the other side's."""
+    """Return why a cell is not estimable: its own reason, or else that of the other side."""
     reason = why[:, mode]
     for row in rows:
         named = np.char.add(f"{modes[row].name}: ", why[:, row])
@@ -255,20 +255,20 @@ def family_size(by_rule: Sequence[Estimates]) -> Array:
 
 
 def weakest_sides(modes: Sequence[Mode], size: Array, *along: Array) -> list[Array]:
-    """Return the largest size among the sides of each verdict, and what goes along with it.
+    """Return the largest size among the sides of each verdict, with the values of that side.
 
     Arrays (rule, mode, group); NaN where a side is not estimable.
     """
     found = []
     for rows in _verdict_rows(modes):
-        # argmax takes a NaN for the largest.
+        # argmax treats NaN as the largest.
         at = np.argmax(size[:, rows], axis=1)[:, None]
         found.append([np.take_along_axis(cells[:, rows], at, axis=1) for cells in (size, *along)])
     return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
 
 
 def count_sides(modes: Sequence[Mode]) -> Array:
-    """Return on how many intervals the verdict of each mode rests: array (1, mode, 1)."""
+    """Return the number of intervals that the verdict of each mode rests on: array (1, mode, 1)."""
     return np.array([len(rows) for rows in _verdict_rows(modes)])[None, :, None]
 
 
@@ -296,14 +296,14 @@ def headline(
     correlations : sequence of arrays, optional
         See :func:`judge`.
     weights : sequence of UnitWeights, optional
-        For each rule, what single queries weigh; sums alone do not tell it.
+        For each rule, what single queries weigh, which sums alone do not tell.
     flags : mapping of bool arrays (rule, group), optional
-        What thresholds fall short of, by the names of variables.
+        What the thresholds fall short of, by the name of the variable.
     sides : sequence of TwoSides, optional
-        For each rule, what both sides of a tie say.
+        For each rule, the comparison of both sides of a tie.
     complements : two sequences, optional
-        Groups, by number, of which every row is in exactly one; the rules that this binds. See
-        :func:`without_contradictions`.
+        Pairs of groups, by number, such that every row is in exactly one; and the rules that this
+        applies to. See :func:`without_contradictions`.
     """
     found = [infer(moments, **plan.inference) for moments in own]
     cells: dict[str, Any] = {
@@ -346,7 +346,7 @@ def headline(
 
 
 def _heavy_cells(own: Sequence[Moments], weights: Sequence[UnitWeights]) -> dict[str, Array]:
-    """Return what the heaviest query makes up of the pairs, and of the query variance."""
+    """Return the share of the heaviest query in the pairs, and in the query variance."""
     if not weights:
         return {}
     shares, squares = [], []
@@ -354,7 +354,7 @@ def _heavy_cells(own: Sequence[Moments], weights: Sequence[UnitWeights]) -> dict
         query = moments.by["query"]
         delta = moments.by["naive"].cu / np.maximum(moments.pairs, 1)
         total = query.at(delta)
-        # Squares that are rounding errors of equal sums are not a query of their own.
+        # Squares that are only rounding errors of equal sums do not make a query heavy.
         known = total > 1e-12 * query.uu
         share = of_rule.largest_square / np.where(known, total, 1.0)
         squares.append(np.where(known, np.minimum(share, 1.0), np.nan)[..., 0])
@@ -364,7 +364,7 @@ def _heavy_cells(own: Sequence[Moments], weights: Sequence[UnitWeights]) -> dict
 
 
 def _exploratory(plan: Plan, primary: Primary) -> Array:
-    """Return for (rule, mode, 1) whether it is another one than was declared."""
+    """Return for (rule, mode, 1) whether it differs from the one that was declared."""
     others = [
         [(rule, mode.name) != primary.cell for mode in plan.swept_modes]
         for rule in plan.rule_labels
@@ -390,7 +390,7 @@ def _power_cells(plan: Plan, found: Sequence[Estimates]) -> dict[str, Array]:
 
 
 def _share_items(found: Estimates) -> Array:
-    """Return how much of the variance would stay if queries were without end."""
+    """Return the share of the variance that would remain with infinitely many queries."""
     over_items = owner_variance(found.variance_by)
     assert over_items is not None
     floor = floor_variance(over_items, found.variance_by["both"])
@@ -472,7 +472,7 @@ def _bands(
                 own = None
                 if mode == moments.two_sided:
                     if scaling is None:
-                        continue  # without a second pass there are estimates alone
+                        continue  # without a second pass there are only estimates
                     own = Scaling(scaling.alpha[:, group], scaling.eta[:, group])
                 moving = covariance(
                     weight[mode, group],
@@ -528,13 +528,13 @@ def headline_moments(audit: AuditBase) -> list[Moments]:
     return kept
 
 
-# ---- what a mode of two sides adds
+# ---- modes of two sides
 
 _PLACE = {"": "estimate", "_low": "ci_low", "_high": "ci_high", "_p_value": "p_value"}
 
 
 def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
-    """Return the effect of place and who was shown where, as (rule, mode, group)."""
+    """Return the effect of place, and which side was shown where, as (rule, mode, group)."""
     if not sides:
         return {}
     both = [mode.two_sided or bool(mode.bracket or mode.judged_by) for mode in plan.swept_modes]
@@ -564,7 +564,7 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
 
 
 def withhold_directions(cells: dict[str, Array]) -> dict[str, Array]:
-    """Take the direction from cells whose pairs were not shown as their words say.
+    """Remove the direction from cells whose pairs were shown in another order than it claims.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How questions reach what an audit holds: options, labels, thresholds, rows."""
+"""How questions get at the contents of an audit: options, labels, thresholds, rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def has_sums(audit: AuditBase) -> bool:
-    """Return whether an audit holds the sums and counts that its power is worked out from."""
+    """Return whether an audit holds the sums and counts from which its power is computed."""
     return "n_units" in audit.attrs and not (audit._own is None and audit._moments is None)
 
 
@@ -31,7 +31,7 @@ def settings(audit: AuditBase) -> dict[str, Any]:
 def has_tied_pairs(audit: AuditBase, rule: str) -> bool:
     """Return whether any pairs of an audit are tied under a rule.
 
-    Audits of version 0.1 did not say; their grids begin at 0 where some pairs are tied.
+    Audits of version 0.1 did not store this; their grids begin at 0 where some pairs are tied.
     """
     known = audit.attrs.get("rules_with_ties")
     if known is None:
@@ -43,7 +43,7 @@ def has_tied_pairs(audit: AuditBase, rule: str) -> bool:
 
 
 def correction_of(audit: AuditBase) -> str:
-    """Return how heavy clusters were corrected for; audits of version 0.1 did not say, and did not.
+    """Return how heavy clusters were corrected for: in audits of version 0.1, not at all.
 
     The attribute ``correction`` has it in words.
     """
@@ -69,7 +69,7 @@ def as_audited(ranking: Ranking, attrs: Mapping[Any, Any]) -> Ranking:
 
 
 def is_rank_only(audit: AuditBase) -> bool:
-    """Say whether the log of an audit has no scores but its places."""
+    """Say whether the log of an audit has no scores, only places."""
     try:
         columns = json.loads(str(audit.attrs.get("columns", "{}")))
     except ValueError:
@@ -94,7 +94,7 @@ def refuse_terms(audit: AuditBase, method: str, reasons: Mapping[str, str]) -> N
     audit : Audit
     method : str
     reasons : mapping of str to str
-        Why it has none, by the option that must have its default.
+        Why it has no answer, by the option that must have its default.
     """
     options = settings(audit)
     default = terms_of({})
@@ -158,7 +158,7 @@ def rule_scores(audit: AuditBase, group: str, rule: str, mode: str) -> Floats | 
 
 
 def need_one_side(method: str, mode: str) -> None:
-    """Refuse a mode whose estimate is the mean of two sides, where a plain mean over pairs is."""
+    """Refuse a mode that is the mean of two sides, where a plain mean over pairs is needed."""
     if mode in MODES and MODES[mode].two_sided:
         raise MpcError(
             f"{method} must have a mode whose estimate is a mean over its pairs; got {mode!r}, "
@@ -167,7 +167,7 @@ def need_one_side(method: str, mode: str) -> None:
 
 
 def known_scores(ranking: Ranking, label: str, group: str) -> Floats | None:
-    """Return the scores of a rule of which only the label is left, None for those of the log."""
+    """Return the scores of a rule that is known by its label alone; None for those of the log."""
     from mpc_lab.scoring import SCORING_RULES, Boosted, Column, Demoted, as_rule
 
     if label == "baseline":

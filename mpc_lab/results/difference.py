@@ -119,7 +119,7 @@ class Difference:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """What is compared, and how."""
+        """The attributes that say what is compared, and how."""
         return {str(name): value for name, value in self.data.attrs.items()}
 
     def to_frame(self) -> pd.DataFrame:
@@ -402,7 +402,8 @@ class Difference:
         ('1', '2')
         """
         target_path(path)
-        # To a path, never to a buffer: with a Dask client about, xarray locks by the target's name.
+        # To a path, never to a buffer: if there is a Dask client, xarray locks by the target's
+        # name.
         with replacing(path) as part:
             self.data.to_netcdf(part, engine="h5netcdf")
 

@@ -43,7 +43,7 @@ class Discovery:
         ``n_effective``, ``dof``. Attributes: how many conjunctions there were and why some were
         left out, the options, and with ``honest`` how many were found on the first half.
     audit : Audit
-        Of the slices as groups.
+        The audit of the slices as groups.
 
     Examples
     --------
@@ -74,8 +74,9 @@ class Discovery:
         Net of these, in the regression of :meth:`mpc_lab.Audit.partial`, no other slice that was
         looked at is significant by Holm. The most significant slice is taken first, then the most
         significant one net of those taken, and so on; at the end those are left out without which
-        it still holds. So no slice can be spared, though another set might be as small. A slice of
-        whose effective clusters fewer than 20 are left, :math:`1 - R^2` of them, is not tested.
+        it still holds. So no slice can be spared, though another set might be as small. Net of the
+        others a slice keeps the share :math:`1 - R^2` of its effective clusters; with fewer than 20
+        it is not tested.
 
         Returns
         -------
@@ -166,7 +167,7 @@ class Discovery:
     def summary(self) -> str:
         """Say in plain words what was looked at, what was found, and which few slices explain it.
 
-        Works out :meth:`minimal`, where it has not been.
+        Computes :meth:`minimal` if that was not done before.
         """
         self.minimal()
         return "\n".join(self._lines())

@@ -58,21 +58,21 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Period:
-    """A gap, or a mean of gaps, and what a stacked variance needs of it.
+    """A gap, or a mean of gaps, with the sums that a stacked variance needs.
 
     Attributes
     ----------
     value : float
     pairs : int
     hidden : int
-        Queries beyond the rows of the table: where only sums are known, one row is for all.
+        Queries beyond the rows of the table: where only sums are known, one row holds all queries.
     naive : float
         Σz² over pairs.
     tables : dict of DataFrame
-        Of each kind of cluster, by its number: ``error`` Σz, ``cr3`` the same with each part
+        For each kind of cluster, by its number: ``error`` is Σz, ``cr3`` the same with each part
         divided by 1 less the share of the cluster, ``count`` the share of the pairs.
     part_variance, part_queries, part_items : float64 arrays (part,)
-        Of every part: the query variance it adds, its effective queries, and items.
+        For every part: the query variance it adds, and its effective queries and items.
     """
 
     value: float
@@ -95,7 +95,7 @@ class Period:
         )
 
     def estimable(self, *, corrected: bool) -> bool:
-        """Whether it has a variance: a period without one would leave none for the mean."""
+        """Whether it has a variance: with a period that has none, the mean would have none."""
         columns = ["error", "cr3"] if corrected else ["error"]
         known = [self.value, float(self.part_variance.sum())]
         for kind in _CR3:
@@ -186,7 +186,7 @@ class PeriodReader(Protocol):
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells that are followed."""
+    """The cells that are followed over periods."""
 
     audits: Sequence[Audit]
     rule: str
@@ -270,7 +270,7 @@ def _keys(found: ListedEstimate, sizes: tuple[int, int], owner: str) -> dict[str
     if i is None or j is None:
         return {"query": [query]}
     n_queries, n_items = sizes
-    # Inside one producer a pair counts once, and is no dyad.
+    # A pair inside one producer counts once, and is not a dyad.
     alone = (i == j) & (owner != ITEM)
     other = np.where(alone, -1, j)
     dyad = np.where(alone, -1, np.minimum(i, j) * n_items + np.maximum(i, j))
@@ -376,7 +376,7 @@ class _SumReader:
         found = _sums(self._cells.at(k, group))
         if not found.pairs:
             return None
-        # Squares of clusters that do not recur add up: one row is for all of a period.
+        # The squares of clusters that do not recur add up, so one row holds a whole period.
         columns = {
             "error": found.squares["query"],
             "cr3": found.cr3,
@@ -404,7 +404,7 @@ def _by_query(cluster: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Ids:
-    """What is known of the ids of queries.
+    """What is known about the ids of queries.
 
     Attributes
     ----------
@@ -422,7 +422,7 @@ class Ids:
 
 
 def known_ids(audits: Sequence[Audit]) -> Ids:
-    """Return what rows, saved queries and saved ids say of queries in several periods."""
+    """Return what rows, saved queries and saved ids tell about queries in several periods."""
     by_rows = [names_of_units(need_rows(one, "trend")) for one in audits if has_rows(one)]
     shared = _recurring(by_rows)
     known = matches = len(by_rows) == len(audits)
@@ -460,12 +460,12 @@ def by_place(audits: Sequence[Audit], mode: str) -> bool:
 def choose_source(
     audits: Sequence[Audit], rule: str, mode: str, groups: Sequence[str], ids: Ids
 ) -> PeriodReader:
-    """Return where periods are read from: the most exact that all of them have.
+    """Return where to read periods from: the most exact source that all of them have.
 
     Raises
     ------
     MpcError
-        Where queries are in several periods, and what each of them has is not known.
+        If queries occur in several periods, and the contributions of each query are not known.
     """
     cells, cluster = _Cells(audits, rule, mode), str(settings(audits[-1])["cluster"])
     if all(map(has_rows, audits)) and _can_be_listed(cells, groups):
@@ -484,7 +484,7 @@ def choose_source(
 
 
 def _can_be_listed(cells: _Cells, groups: Sequence[str]) -> bool:
-    """Whether what the pairs of all periods add fits into memory, and into one number each."""
+    """Whether the contributions of all pairs fit into memory, and their keys into 64 bits."""
     every = range(len(cells.audits))
     pairs = np.nansum([cells.at(k, group).value("n_pairs") for k in every for group in groups])
     rankings = [need_rows(audit, "trend") for audit in cells.audits]
@@ -496,7 +496,7 @@ def _can_be_listed(cells: _Cells, groups: Sequence[str]) -> bool:
 def against_all_before(
     source: PeriodReader, audits: Sequence[Audit], groups: Sequence[str], names: Sequence[str]
 ) -> tuple[list[xr.Dataset], list[str]]:
-    """Return the change of each period against all before, and what is to be said of it.
+    """Return the change of each period against all before, and the notes on it.
 
     A period in which a group has no variance of its own is left out of the mean of that group.
 

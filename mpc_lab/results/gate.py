@@ -51,11 +51,11 @@ class Decision:
     failed, undecided : tuple of str
         The groups that fail, and those that are neither inside nor outside.
     tolerance : float or None
-        What it was decided by.
+        The tolerance that decided.
     scoring_rule, pairing_mode : str
         The cells that decide; others are shown and do not.
     planned : int or None
-        Where it was decided by a confidence sequence, the queries at which that is tightest.
+        If a confidence sequence decided, the number of queries at which that is tightest.
     set_aside : tuple of str
         The groups with too few pairs, or clusters, to decide.
     ranges : dict
@@ -78,7 +78,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Least:
-    """What a group must have to decide a gate: matched pairs of its mode, effective clusters."""
+    """What a group needs to decide a gate: pairs of the gate's mode, and effective clusters."""
 
     pairs: int = 0
     effective: float = 0.0
@@ -113,7 +113,7 @@ def check(
 
 
 def explain(audit: AuditBase, found: Decision) -> str:
-    """Return a decision in one sentence, which says where it rests on a confidence sequence."""
+    """Return a decision in one sentence, which says so if a confidence sequence decided."""
     said = f"audit {_said(found)}"
     if found.answer == 2:
         said += _why_undecided(audit, found)
@@ -149,7 +149,7 @@ def state(
     scoring_rule: str | None = None,
     least: Least | None = None,
 ) -> str:
-    """Return what a document says of a gate beside its verdicts.
+    """Return what a document says about a gate besides its verdicts.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def state(
 
 
 def _other_rules(audit: AuditBase) -> str:
-    """Say where a gate goes by other rules than the verdicts of a file."""
+    """Say where a gate decides by other rules than those behind the verdicts of a file."""
     rules = settings(audit).get("rules")
     if rules is None:
         return ""
@@ -179,7 +179,7 @@ def _other_rules(audit: AuditBase) -> str:
 
 
 def _basis(found: Decision) -> str:
-    """Begin a sentence about a decision: the verdicts may differ from that of a sequence."""
+    """Begin a sentence about a decision: verdicts may differ from the decision by a sequence."""
     if found.planned is None:
         return "The"
     return (
@@ -262,7 +262,7 @@ def decide(
         answer = 2
     contradicts = (cells["verdict_reason"][at] == COMPLEMENT) & ~small
     if answer == 0 and contradicts.any():
-        # Both were flagged, and one of the two flags may well be right.
+        # Both were flagged, and one of the two flags may be right.
         answer = 2
     fails = outside(verdict, low, high, tolerance=tolerance)
     failed = _names_of(audit, fails & ~small)
@@ -329,7 +329,7 @@ def _judge(audit: AuditBase, level: float, tolerance: float | None) -> dict[str,
 
 
 def _guard(audit: AuditBase, cells: dict[str, Any]) -> dict[str, Any]:
-    """Take the direction from cells whose pairs, or whose complement, do not allow it."""
+    """Remove the direction from cells whose pairs, or whose complement, do not allow it."""
     shown = {}
     rows = mode_rows(audit)
     for name in ("place_overlap", "shown_above"):
@@ -382,7 +382,7 @@ _NUMBERS = (
     "epsilon",
     "mde",
 )
-# What MLflow, Weights & Biases and most others take in a name.
+# The characters that MLflow, Weights & Biases and most others accept in a name.
 _UNSAFE = re.compile(r"[^0-9A-Za-z_. -]+")
 
 
@@ -407,7 +407,7 @@ def metrics(audit: AuditBase) -> dict[str, float]:
 
 
 def _keys(names: list[str] | tuple[str, ...]) -> list[str]:
-    """Return names that a tracker takes, no two alike.
+    """Return names that a tracker accepts, all different.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""How the parts of an audit are laid out in a netCDF file, and how they are taken out of it again.
+"""How the parts of an audit are laid out in a netCDF file, and how they are read from it.
 
 Each part is a group, each variable a dataset with dimension scales, so that any reader of netCDF
 understands the file. The sums of squares of ``moments``, which are eighteen variables in memory,
-are one array over family and square: to create a dataset costs more than to fill it. Files of
-mpc_lab 0.1 (schema 1) hold one netCDF variable for every variable.
+are one array over family and square, because creating a dataset costs more than filling it. Files
+of mpc_lab 0.1 (schema 1) hold one netCDF variable for every variable.
 
 A file may come from somebody else, so it is checked before it is read. HDF5 can do more than hold
 numbers: a file can point into other files, link in a circle, and claim sizes that it does not hold.
@@ -49,8 +49,8 @@ PARTS: Final = (
     "queries",
     "objective",
 )
-# The attribute of each group that lists its variables in order, with all that is not a number:
-# one text is read faster than two attributes and some dimension scales of each variable.
+# The attribute of each group that lists its variables in order, with everything about them that is
+# not a number: one text is read faster than several attributes of each variable.
 _VARIABLES: Final = "_variables"
 _STACK: Final = "squares"
 _STACK_DIMS: Final = ("family", "square", *MOMENT_DIMS)
@@ -58,15 +58,15 @@ _COMPRESSED_ABOVE = 10_000
 _PACKED: Final = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 # A longer attribute does not fit into the header of an object.
 _LONGEST_IN_HEADER = 60_000
-# What netCDF writes in the place of labels, for a dimension that has none.
+# What netCDF writes in place of labels for a dimension without labels.
 _NO_LABELS: Final = "This is a netCDF dimension but not a netCDF variable. {:10d}"
 SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
-# Well above what any audit needs: a hundred or two objects with some twenty attributes at most.
+# Well above what any audit needs: one or two hundred objects with some twenty attributes at most.
 _MOST_OBJECTS = 1_000
 _MOST_ATTRIBUTES = 1_000
 _LARGEST_ATTRIBUTE = 1 << 16
 _MOST_DIMS = 8
-# gzip packs no more than a thousandfold: what claims to be larger was not written by save.
+# gzip compresses at most a thousandfold: what claims to be larger was not written by save.
 PACKED_AT_MOST: Final = 1_100
 _FILTERS: Final = frozenset((h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32))
 _LAYOUTS: Final = frozenset((h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED))
@@ -74,7 +74,7 @@ _NUMBERS: Final = frozenset((h5t.INTEGER, h5t.FLOAT))
 # How netCDF ties variables to their dimensions; the only references that a saved audit holds.
 _DIMENSIONS: Final = {"DIMENSION_LIST": h5t.VLEN, "REFERENCE_LIST": h5t.COMPOUND}
 _LINKS: Final = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to another file"}
-# In a file a text of any length is its length, and its place in the file.
+# A file stores a text of any length as its length and its place in the file.
 _TEXT_IN_FILE: Final = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 _SPARE = 1 << 26
 _BRACKET_OF_0_1: Final = {
@@ -139,7 +139,7 @@ def _write_variables(group: h5py.Group, ds: xr.Dataset, part: str) -> None:
 
 
 def _stackable(ds: xr.Dataset) -> list[str]:
-    """Return the families of which all three sums are there."""
+    """Return the families for which all three sums are present."""
     return [
         family
         for family in SUM_FAMILIES
@@ -149,7 +149,7 @@ def _stackable(ds: xr.Dataset) -> list[str]:
 
 def _write_stack(group: h5py.Group, ds: xr.Dataset, families: list[str]) -> dict[str, h5py.Dataset]:
     arrays = [[ds[f"{family}_{square}"].values for square in SQUARES] for family in families]
-    # Whether to compress is decided as for one variable alone: gzip is slow on small arrays.
+    # Compress only if a single variable would be: gzip is slow on small arrays.
     packed = _PACKED if arrays[0][0].size > _COMPRESSED_ABOVE else {}
     labels = {"family": families, "square": list(SQUARES)}
     return {
@@ -167,7 +167,7 @@ def _write_variable(group: h5py.Group, name: str, variable: xr.Variable) -> h5py
     made = group.create_dataset(name, data=values, **packed)
     for key, value in clean_attrs(variable.attrs).items():
         _write_attribute(made, key, value)
-    # As xarray writes it, so that it gives back texts and truth values.
+    # As xarray writes it, so that xarray reads texts and truth values back.
     if variable.dtype.kind == "U":
         _write_attribute(made, "_Encoding", "utf-8")
     if variable.dtype.kind == "b":
@@ -211,7 +211,7 @@ def _write_attribute(to: h5py.HLObject, name: str, value: Attribute) -> None:
     if len(encoded) > _LONGEST_IN_HEADER:
         to.attrs.create(name, encoded, dtype=h5py.string_dtype("utf-8"))
         return
-    # By hand: twice as fast as attrs.create, and there are two attributes to every variable.
+    # By hand, which is twice as fast as attrs.create: every variable has two attributes.
     kind = h5py.h5t.C_S1.copy()
     kind.set_size(max(1, len(encoded)))
     kind.set_cset(h5py.h5t.CSET_UTF8)
@@ -230,7 +230,7 @@ def _read_variables(group: h5py.Group, part: str) -> xr.Dataset:
         name: xr.Variable(note["dims"], stack[name], clean_attrs(note["attrs"]))
         if name in stack
         else _read_variable(group, name, note, part)
-        # What is missing is left to the schema, which says what should be there.
+        # The schema finds out what is missing.
         for name, note in listed.items()
         if name in stack or name in names
     }
@@ -278,7 +278,7 @@ def _read_variable(group: h5py.Group, name: str, note: Mapping[str, Any], part: 
 
 
 def _values(group: h5py.Group, name: str) -> NDArray[Any]:
-    """Return what a dataset holds, without the objects that h5py makes for one to hold."""
+    """Return the contents of a dataset, without the wrapper objects that h5py makes."""
     dataset = h5py.h5d.open(group.id, name.encode("utf-8", "surrogatepass"))
     if 0 not in dataset.shape and not dataset.get_storage_size():
         raise MpcError(f"{name} must hold its numbers; got the shape {dataset.shape} alone.")
@@ -334,7 +334,7 @@ def read_old_parts(data: bytes, name: str) -> dict[str, xr.Dataset]:
         parts = {part: _restore(part, child.to_dataset()) for part, child in tree.children.items()}
         if "headline" in parts:
             parts["headline"] = _with_own_brackets(parts["headline"])
-        # Its verdicts stay as they are: this says by which rules they were given.
+        # The verdicts stay as they are; this attribute names the rules they were given by.
         attrs = {**clean_attrs(tree.attrs), "rules": "0.1"}
         return {"/": xr.Dataset(attrs=attrs), **parts}
 
@@ -361,7 +361,7 @@ def _check_size(tree: xr.DataTree, data: bytes, name: str) -> None:
 
 
 def _restore(part: str, ds: xr.Dataset) -> xr.Dataset:
-    # A file keeps texts of any length, and coordinates in an order of its own.
+    # A file stores texts of any length, and coordinates in its own order.
     whole = {name: _plain(variable) for name, variable in ds.variables.items()}
     for name, variable in SCHEMAS.get(part, {}).items():
         if name in whole:
@@ -405,7 +405,7 @@ def check_file(file: h5py.File, data: bytes, name: str, *, is_old: bool) -> None
 
 @dataclass
 class _Survey:
-    """What was seen of a file so far."""
+    """What was seen in a file so far."""
 
     data: bytes
     name: str
@@ -454,7 +454,7 @@ class _Survey:
                 self.refuse("hold groups of datasets", kind, here)
 
     def check_dataset(self, dataset: Any, place: str) -> None:
-        # First of all the storage: even to ask for a shape can open the files of a virtual dataset.
+        # Check the storage first: even asking for a shape can open the files of a virtual dataset.
         made = dataset.get_create_plist()
         if made.get_layout() not in _LAYOUTS or made.get_external_count():
             self.refuse("hold its numbers itself", "storage in other files", place)
@@ -472,7 +472,7 @@ class _Survey:
 
     def check_filters(self, made: Any, place: str) -> None:
         filters = [made.get_filter(index)[0] for index in range(made.get_nfilters())]
-        # The same filter twice would pack a thousandfold of a thousandfold.
+        # The same filter applied twice could compress a millionfold.
         if not _FILTERS.issuperset(filters) or len(set(filters)) < len(filters):
             numbers = ", ".join(map(str, filters))
             self.refuse("be packed by gzip and shuffle alone", f"the filters {numbers}", place)
@@ -499,7 +499,7 @@ class _Survey:
             self.check_texts(dataset, stored, place)
 
     def check_texts(self, dataset: Any, stored: int, place: str) -> None:
-        """Refuse texts of any length that share their letters to claim more than there are."""
+        """Refuse texts of any length that share their bytes, and so claim more than there are."""
         plain = dataset.get_create_plist().get_layout() == h5d.CONTIGUOUS
         count = math.prod(dataset.shape)
         if not self.is_old or not plain or stored != count * _TEXT_IN_FILE.itemsize:
@@ -538,7 +538,7 @@ class _Survey:
             self.add_text(len(text.item()), here)
 
     def check_references(self) -> None:
-        """Refuse references to what no link leads to, which nothing else has looked at."""
+        """Refuse references to objects that no link leads to, which no other check has seen."""
         for place, dataset in self.datasets:
             if not h5a.exists(dataset, b"DIMENSION_LIST"):
                 continue

@@ -1,7 +1,7 @@
 """The plan of an audit: every choice checked before any work is done, printable and stored.
 
-Plans that were carried out are counted by log: whoever tries six thresholds and shows one of them
-should show that there were six.
+Plans that were carried out are counted for each log: an audit that shows one of six thresholds that
+were tried should show that there were six.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from mpc_lab.vocabulary import (
 # The band of a curve needs a matrix over its thresholds for every cell.
 _THRESHOLDS_AT_MOST = 250
 _PAIRS_AT_MOST = 10**6
-_LARGEST = 1e100  # of an outcome
+_LARGEST = 1e100  # the largest outcome
 BASELINE = "baseline"
 
 
@@ -74,8 +74,8 @@ BASELINE = "baseline"
 class Plan:
     """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
 
-    `cluster` is never ``"auto"`` here: it is what that means. `owner` says whether the pairs
-    of items move with those of their producer, `place_effect` whether that of place is worked out.
+    `cluster` is never ``"auto"`` here, but what that means. `owner` says whether the pairs of
+    items move with those of their producer, `place_effect` whether the effect of place is computed.
     """
 
     groups: tuple[str, ...]
@@ -113,13 +113,13 @@ class Plan:
 
     @property
     def masked_groups(self) -> tuple[str, ...]:
-        """The groups that have to be known of every row: the audited ones come first."""
+        """The groups whose membership must be known for every row, the audited ones first."""
         known = self.against is None or self.against in self.groups
         return self.groups if known else (*self.groups, str(self.against))
 
     @property
     def against_bit(self) -> int | None:
-        """Where the group that others are compared with is among `masked_groups`."""
+        """The index in `masked_groups` of the group that others are compared with."""
         return None if self.against is None else self.masked_groups.index(self.against)
 
     @property
@@ -129,7 +129,7 @@ class Plan:
 
     @property
     def common_scores(self) -> list[int]:
-        """The rules, by number, that give an item one score whatever group is looked at."""
+        """The rules, by number, that give an item the same score whichever group is audited."""
         own = (Boosted, Custom)
         return [k for k, rule in enumerate(self.scoring_rules) if not isinstance(rule, own)]
 
@@ -147,8 +147,8 @@ class Plan:
     def to_json(self) -> str:
         """Return the plan as one JSON text."""
         options = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        del options["owner"]  # which follows from the columns and the cluster
-        del options["place_effect"]  # which is not an option of an audit
+        del options["owner"]  # it follows from the columns and the cluster
+        del options["place_effect"]  # it is not an option of an audit
         options["scoring_rules"] = self.rule_labels
         options["threshold"] = repr(self.threshold)
         options["primary"] = None if self.primary is None else self.primary.to_dict()
@@ -183,7 +183,7 @@ def make_plan(
     estimand: str = PAIRS,
     correction: str = CR3,
 ) -> Plan:
-    """Check every option of an audit against what is known of the log."""
+    """Check every option of an audit against what is known about the log."""
     check_tolerance(tolerance)
     against = _against(log, against)
     if log.columns.is_rank_only:
@@ -216,7 +216,7 @@ def make_plan(
     return replace(plan, primary=named)
 
 
-# Of places only neighbours are known to be close, and their distance is 1.
+# With places alone, only neighbours are known to be close, and their distance is 1.
 _NEIGHBOURS = 1.0
 
 
@@ -308,7 +308,7 @@ def _cluster(log: Known, cluster: str) -> str:
 
 
 def _owner(log: Known, cluster: str) -> str:
-    """Return by whom items are summed: by their producers, where these are known."""
+    """Return what items are summed by: their producers, where these are known."""
     by_item = log.columns.producer is None or cluster == ITEM
     return ITEM if by_item else PRODUCER
 
@@ -411,7 +411,7 @@ def as_primary(
     rules, modes : sequence of str
         Those of the run.
     threshold : Threshold
-        That of the run.
+        The threshold of the run.
     """
     if given is None:
         return None
@@ -552,7 +552,7 @@ def _versions() -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what is kept of a value that JSON does not know."""
+    """Return the form in which a value that JSON does not know is stored."""
     return value.to_json() if isinstance(value, Curve) else str(value)
 
 
@@ -560,8 +560,7 @@ def _columns(facts: LogFacts) -> dict[str, Any]:
     return {name: getattr(facts.columns, name) for name in facts.columns.__dataclass_fields__}
 
 
-# ---- how many audits of one log this process has made; nothing that compares, hashes or pools
-# audits sees it
+# ---- how many audits of one log this process has made; not part of comparing or pooling
 
 _KEPT_AT_MOST = 1_000
 _LOCK = threading.Lock()
@@ -569,11 +568,11 @@ _MADE: dict[str, list[dict[str, Any]]] = {}
 
 
 def key_of(ranking: Ranking | None, origin: Mapping[str, Any]) -> str | None:
-    """Return what tells logs from each other, None where nothing does.
+    """Return a key that identifies a log; None if there is no such key.
 
     The SHA-256 of queries and outcomes of rows in memory, the checksums of files that are walked:
-    other scores, groups or directions are other looks at the same log, so the fingerprint of the
-    audited rows would miss them. Frames on a cluster are not counted.
+    audits with other scores, groups or directions look at the same log, but have other fingerprints
+    of the audited rows. Frames on a cluster are not counted.
     """
     if ranking is None:
         stamps = [one.get("sha256") for one in origin.get("files", []) if isinstance(one, dict)]
@@ -585,7 +584,7 @@ def key_of(ranking: Ranking | None, origin: Mapping[str, Any]) -> str | None:
 
 
 def count_look(key: str | None, attrs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Note an audit by its attributes, and return the options of all of this log, this one last."""
+    """Note an audit by its attributes; return the options of all of its log, this one last."""
     if key is None:
         return ()
     options, columns = (json.loads(str(attrs[name])) for name in ("options", "columns"))

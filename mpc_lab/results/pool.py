@@ -1,4 +1,4 @@
-"""One audit from several whose queries are different, from their sums alone."""
+"""One audit made from the sums of several audits that share no query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from mpc_lab.results.wording import columns_of, declared
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
-# What older audits do not name, they took as it is.
+# Older audits do not name these options, and used their defaults.
 _TERMS = {
     "closeness": SCORE,
     "contrast": DIFFERENCE,
@@ -67,7 +67,7 @@ _TERMS = {
 
 @dataclass(frozen=True)
 class _Named:
-    """A scoring rule of which only the name is left."""
+    """A scoring rule of which only the name is known."""
 
     label: str
 
@@ -85,8 +85,8 @@ def pool(audits: Sequence[Audit]) -> Audit:
     Parameters
     ----------
     audits : sequence of Audit
-        Of the same groups and options. Where all were saved with ``ids=True`` and one key, a query
-        that occurs in two of them is an error; otherwise the attribute ``assumes`` says
+        With the same groups and options. Where all were saved with ``ids=True`` and one key, a
+        query that occurs in two of them is an error; otherwise the attribute ``assumes`` says
         ``distinct queries``. One audit alone is returned as it is.
 
     Returns
@@ -214,7 +214,7 @@ def _check_ids(audits: list[Audit]) -> bool:
 
 
 def _common_modes(audits: list[Audit]) -> tuple[str, ...]:
-    # The first one asked for decides a gate, so the order of the first audit is kept.
+    # The first mode decides a gate, so keep the order of the first audit.
     modes = [
         mode
         for mode in audits[0].headline["pairing_mode"].values.tolist()
@@ -399,7 +399,7 @@ def _complements(plan: Plan, audits: list[Audit]) -> tuple[list[tuple[int, int]]
 
 
 def _without(moments: Moments, empty: Flags) -> Moments:
-    """Leave a group without a threshold no pair in any mode."""
+    """Give a group without a threshold no pairs, in any mode."""
     kept = np.where(empty, 0, 1)[None, :, None]
     return replace(
         moments,

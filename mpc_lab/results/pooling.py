@@ -1,7 +1,7 @@
-"""What is saved beside an audit so that it can be pooled, and how the sums of a pool are added.
+"""What is saved beside an audit for pooling, and how the sums of a pool are added.
 
 Item tables hold the sums of every item and of every two items that met; ids hold a keyed hash of
-every query. Both are off by default, because they say something about single items and queries.
+every query. Both are off by default, because they reveal something about single items and queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OF_PRODUCERS = b"mpc_lab producers"
 def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
     """Return the tables ``items`` and ``dyads``: a row for each cell, cluster, side and bin.
 
-    Cells are of rows of sums: a mode of two sides is made of several, and has none of its own.
+    A cell is one row of sums: a mode of two sides is made of several rows and has none of its own.
     Clusters are numbered; ``name`` holds a hash of each item's label, the same in every log. Where
     the audit is clustered by producers, the items are these.
     """
@@ -72,7 +72,7 @@ def item_tables(audit: Audit) -> dict[str, xr.Dataset]:
 
 
 def names_of_owners(ranking: Ranking) -> NDArray[np.uint64]:
-    """Return what tells every item, or producer, from all others in any log."""
+    """Return hashes that identify every item, or producer, in any log."""
     items = _hashes(ranking.item_labels(np.arange(ranking.n_items)), _NO_KEY)
     if ranking.owner == ITEM or ranking.producer_code is None or ranking.item_code is None:
         return items
@@ -195,9 +195,9 @@ def cross_sums(audit: Audit) -> xr.Dataset | None:
 
 @dataclass(frozen=True)
 class Share:
-    """One audit of a pool, and where the groups, rules and modes of the pool are in it.
+    """One audit of a pool, with the indices of the pool's groups, rules and modes in it.
 
-    Its moments are of the modes of the pool alone.
+    Its moments hold the modes of the pool only.
     """
 
     audit: Audit
@@ -286,7 +286,7 @@ def sum_rule(shares: list[Share], rule: int, edges: Floats) -> Moments:
 
 
 def _weigh(moments: Moments, series: Series | None) -> Moments:
-    """Return pooled sums with what single queries weigh, where all audits have kept it."""
+    """Return pooled sums with what single queries weigh, if all audits have stored it."""
     if series is None:
         return moments
     pairs, query = moments.pairs.astype(np.float64), moments.by["query"]
@@ -306,7 +306,7 @@ def _weigh(moments: Moments, series: Series | None) -> Moments:
 
 
 def _no_series(shares: list[Share], shape: tuple[int, int, int]) -> Series | None:
-    """Return room for what single queries weigh; None where an audit has not kept it."""
+    """Return room for what single queries weigh; None if an audit has not stored it."""
     kept = [moments.series for share in shares for moments in share.moments]
     known = [series for series in kept if series is not None]
     if len(known) < len(kept):
@@ -456,7 +456,7 @@ def _join_tables(
 
 
 def _row_there(moments: Moments, modes: tuple[Mode, ...], row: int) -> int:
-    """Return where a row of sums of the pool is among those of an audit with more modes."""
+    """Return the index of a pool's row of sums in an audit with more modes."""
     here = rows_of(moments.modes, apart=moments.by_query)
     there = rows_of(modes, apart=moments.by_query)
     if row in here.twin:
@@ -476,7 +476,7 @@ def rows_of_cell(table: xr.Dataset, rule: int, row: int, group: int) -> dict[str
 
 
 def pooled_pairs(shares: list[Share], rule: int, n_groups: int) -> Floats:
-    """Return the pairs of each group in all audits, with no limit on the gap."""
+    """Return the pairs of each group in all audits, with no limit on the distance."""
     total = np.zeros(n_groups)
     for share in shares:
         found = sums_of(share.audit)["all_pairs"].values[share.rules[rule]]
@@ -487,7 +487,7 @@ def pooled_pairs(shares: list[Share], rule: int, n_groups: int) -> Floats:
 def pooled_capped(
     shares: list[Share], n_rules: int, lost: list[str]
 ) -> tuple[Floats, tuple[float, float]] | None:
-    """Add up the sums of capped pairs, with their bounds; None where an audit has not kept them."""
+    """Add up the sums of capped pairs, with their bounds; None if an audit has not stored them."""
     kept = [sums_of(share.audit) for share in shares]
     if not any("capped" in sums for sums in kept):
         return None
@@ -511,7 +511,7 @@ def pooled_capped(
 
 
 def pooled_cross(shares: list[Share], edges: Floats, n_rules: int) -> Cross | None:
-    """Add up how the shared thresholds move together; None where an audit has not kept it."""
+    """Add up how the shared thresholds move together; None if an audit has not stored it."""
     kept = [share.audit._saved.get("cross", None) for share in shares]
     kept = [
         cross_sums(share.audit) if found is None else found

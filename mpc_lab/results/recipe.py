@@ -1,7 +1,7 @@
 """What it takes to make the same numbers again: versions, options, checksums, seed, one call.
 
-A recipe is written from the attributes of an audit, which may come from a file of somebody else
-and are pasted and run by a person: every value of theirs is written as a literal.
+A recipe is written from the attributes of an audit, which may come from somebody else's file, and a
+person pastes and runs it: so every value is written as a literal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Recipe:
     Attributes
     ----------
     versions : dict
-        Of mpc_lab, Python and the libraries that compute.
+        The versions of mpc_lab, Python and the libraries that compute.
     options : dict
         As the keywords of :func:`mpc_lab.audit`.
     data : dict
@@ -50,7 +50,7 @@ class Recipe:
     files : tuple of dict
         ``path``, ``bytes`` and ``sha256`` of each file that was read.
     seed : int
-        Of whatever is drawn at random.
+        The seed of everything that is drawn at random.
     call : str
         Python to paste: it ends with the audit in ``audit``.
     command : str or None
@@ -114,7 +114,7 @@ def fingerprint(audit: AuditBase) -> str | None:
 
 
 def fingerprints(audit: AuditBase) -> list[str]:
-    """Return the hash of the rows, "" where it is not known; of a pool those of its logs."""
+    """Return the hash of the rows, "" if it is not known; for a pool, the hashes of its logs."""
     if "pooled" in audit.attrs:
         return [str(one) for one in _parse(audit, "pooled") or []]
     return [fingerprint(audit) or ""]
@@ -194,7 +194,7 @@ def _given(
     given |= options
     if audit.attrs.get("all_groups"):
         given.pop("groups", None)
-    # An option that is not a keyword could be anything, in a file that somebody else has written.
+    # In a file that somebody else has written, an option that is not a keyword could be anything.
     return {name: v for name, v in given.items() if v is not None and name.isidentifier()}
 
 
@@ -381,9 +381,9 @@ def _command(
     reasons = (
         isinstance(curve := given.get("examined"), dict) and "eta" not in curve,  # a table
         any(kind == "function" for kind, _ in rules.values()),
-        any("," in word for word in spelt.values()),  # which separates rules
+        any("," in word for word in spelt.values()),  # a comma separates rules
         any(word.startswith("-") for word in words[2 : 2 + len(files)]),
-        not all(word.isprintable() for word in words),  # a terminal would obey it
+        not all(word.isprintable() for word in words),  # a terminal would interpret it
     )
     return None if any(reasons) else shlex.join(words)
 

@@ -1,4 +1,4 @@
-"""The written schema of an audit, builders that label plain arrays by it, checks, its holder.
+"""The schema of an audit, builders that label plain arrays by it, checks, and the base class.
 
 Every variable is listed with its dims, kind, meaning and units.
 """
@@ -598,10 +598,10 @@ class AuditBase:
 
     @property
     def looks(self) -> tuple[dict[str, Any], ...]:
-        """The options of all audits of this log that its process had made so far, this one last.
+        """The options of all audits of this log that the process had made so far, this one last.
 
         Empty for a pool and for a frame on a cluster (Dask, Spark), whose audits are not counted.
-        No part of what is compared.
+        Not part of comparisons between audits.
         """
         return self._looks
 

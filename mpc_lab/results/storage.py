@@ -5,8 +5,8 @@ process if the disk is full when it closes a file. For the same reason a file is
 first: what was checked is then what is read.
 
 Behind the netCDF data comes a seal, the hash of all bytes before it: a file that was cut or
-changed is found before anything reads it. It is not a signature: whoever means harm can make a new
-seal, so what is read is checked as well, and nothing in it is ever run.
+changed is found before anything reads it. It is not a signature: an attacker can make a new seal,
+so the contents are checked as well, and nothing in a file is ever run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
 
 EXTRAS: Final = ("items", "dyads", "cross", "ids", "queries", "objective")
-# Attributes that are one JSON text, and what is in it.
+# Attributes that are one JSON text, and the type it holds.
 _JSON: Final = {
     **dict.fromkeys(("options", "versions", "columns", "alpha"), dict),
     **dict.fromkeys(("in_sample", "left_out_of_sides"), list),
@@ -88,7 +88,7 @@ def _build(parts: Mapping[str, xr.Dataset]) -> io.BytesIO:
 
 
 def _looks(written: object) -> tuple[dict[str, Any], ...]:
-    """Return the audits that a file counts; anything but such a list counts nothing."""
+    """Return the list of audits that a file counts; anything that is not such a list is ignored."""
     try:
         found = json.loads(str(written))
     except ValueError:
@@ -165,7 +165,7 @@ def load(path: str | os.PathLike[str], ranking: Ranking | None = None) -> Audit:
             saved={name: parts[name] for name in EXTRAS if name in parts},
         )
         found._looks = looks
-        # Checked now: a damaged part should not wait until it is asked for.
+        # Checked now, so that a damaged part is found before it is needed.
         _ = found.curve, found.moments
     except (KeyError, MpcError) as error:
         raise MpcError(f"{str(source)!r} cannot be read as an audit: {error}") from error
@@ -202,7 +202,7 @@ def _content(source: Path) -> bytes:
 
 
 def _check_seal(source: Path, data: bytes) -> bool:
-    """Say whether a file has a seal; refuse it if the seal is not its own."""
+    """Say whether a file has a seal; refuse the file if the seal does not match."""
     found = _SEAL.search(data, max(0, len(data) - _SEAL_LENGTH))
     if found is None:
         return False
@@ -215,7 +215,7 @@ def _check_seal(source: Path, data: bytes) -> bool:
 
 
 def _check_options(attrs: Mapping[Any, Any]) -> None:
-    """Refuse options that no audit was run with; what audits say is worked out from them."""
+    """Refuse options that no audit can have, because what audits say depends on them."""
     from mpc_lab.inference.verdicts import METHODS
 
     try:
@@ -261,7 +261,7 @@ def _read(source: Path, data: bytes) -> dict[str, xr.Dataset]:
     except MpcError:
         raise
     except Exception as error:
-        # Other people's readers may raise anything on other people's files.
+        # Third-party readers may raise anything on other people's files.
         raise MpcError(
             f"{str(source)!r} cannot be read as an audit: it is truncated, damaged or of another "
             "kind. Give a file written by audit.save()."
@@ -282,7 +282,7 @@ def _version(source: Path, file: h5py.File) -> int:
             f"{str(source)!r} must be a saved audit; got another kind of file. Give a file "
             "written by audit.save()."
         )
-    # One number, or no number at all: nothing else is read before the file is checked.
+    # A single number or nothing: nothing else is read before the file is checked.
     attribute = file.attrs.get_id("schema_version")
     if attribute.get_type().get_class() != h5py.h5t.INTEGER or attribute.shape not in ((), (1,)):
         raise ValueError("schema_version is not a number")

@@ -74,7 +74,7 @@ _NOT_ESTIMABLE = {
     ),
     "variance is 0": "all pairs alike, so that there is no variance to measure",
 }
-# The same of the pairs of the other side, which the verdict needs too.
+# The same for the pairs of the other side, which the verdict needs too.
 _OTHER_SIDE = {
     "no pairs": "there are no {those} within the threshold",
     TOO_FEW_CLUSTERS: f"the {{those}} are from fewer than {FEWEST_CLUSTERS} effective queries or "
@@ -139,7 +139,7 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """Rule and mode, and whether they are other ones than were declared before the run."""
+        """Rule and mode, and whether they differ from those declared before the run."""
         note = " (exploratory)" if self.exploratory else ""
         return f"Rule {quote(self.rule)}, {self.mode} pairs{note}"
 
@@ -185,13 +185,13 @@ def family_size(part: Slice) -> int:
 
 
 def is_cut(cell: Cell) -> bool:
-    """Return whether a finding has an interval that ends at 0, and so seems to hold it."""
+    """Return whether a finding has an interval that ends at 0, and so seems to include it."""
     return cell.verdict in DIRECTIONS and 0.0 in (cell.low, cell.high)
 
 
 def interval_word(mode: str, options: dict[str, Any]) -> str:
-    """Return what the interval is called that a verdict rests on."""
-    # Verdicts of 0.1 rested on the mode's own interval.
+    """Return the name of the interval that a verdict rests on."""
+    # Verdicts of version 0.1 rested on the mode's own interval.
     several = len(verdict_modes(mode)) > 1 and not options.get("rules")
     return "bracket" if several else "interval"
 
@@ -220,7 +220,7 @@ def _in_reading_order(cells: list[Cell]) -> Iterator[Cell]:
 
 @dataclass(frozen=True)
 class Reading:
-    """The sentences of a summary by what they are about."""
+    """The sentences of a summary, grouped by topic."""
 
     preflight: list[str]
     findings: list[str]
@@ -305,7 +305,7 @@ def _nothing_found(part: Slice) -> str:
 def sentence(cell: Cell, mode: str, options: dict[str, Any]) -> str:
     """Return the finding of one cell with its numbers."""
     places = decimals(cell.low, cell.high)
-    # Of weights such as 0.1 and 0.2 a sum that is 0 need not be 0 to the last bit.
+    # With weights such as 0.1 and 0.2, a sum that should be 0 may differ in its last bits.
     is_0 = abs(cell.estimate) <= _LAST_BITS * max(abs(cell.low), abs(cell.high))
     estimate = 0.0 if is_0 else cell.estimate
     size = number(abs(estimate), places)
@@ -324,7 +324,7 @@ def _tail(cell: Cell, mode: str, options: dict[str, Any]) -> str:
         return f"; the {interval_word(mode, options)} {_COVERS}"
     if cell.reason in REASONS:
         return f"; this is '{cell.reason}': {REASONS[cell.reason].sentence}"
-    # By the rules of 0.1 a group was undervalued by its matched pairs alone.
+    # By the rules of version 0.1, matched pairs alone could make a group undervalued.
     rests_on = DIRECTIONS if not options.get("rules") else (OVERVALUED,)
     others = [MODES[name].compared_too(cell.tied) for name in verdict_modes(mode) if name != mode]
     if cell.verdict in rests_on and others and cell.epsilon != 0:  # at 0 they are the same pairs
@@ -367,7 +367,7 @@ def _kinds(part: Slice, options: dict[str, Any]) -> Iterator[str]:
 def why_not(cell: Cell) -> str:
     """Return in words why a cell is not estimable."""
     if cell.pairs == 0:
-        # A quantile of no gaps is not a number; a threshold that was given as one is.
+        # A quantile of no distances is not a number; a threshold that was given is one.
         return _NOT_ESTIMABLE["nothing to pair" if math.isnan(cell.epsilon) else "no pairs"]
     known = cell.reason or (TOO_FEW_CLUSTERS if cell.effective < FEWEST_CLUSTERS else "")
     side, found, reason = known.rpartition(": ")
@@ -408,7 +408,7 @@ def _others_in(options: dict[str, Any]) -> str:
 
 
 def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterator[str]:
-    """Say what a higher place is worth, by the group that knows it best."""
+    """State the effect of a higher place, from the group that estimates it best."""
     if "place_effect" not in audit.headline:
         return
     at = audit.headline.sel(scoring_rule=part.rule, pairing_mode=part.mode)
@@ -419,7 +419,7 @@ def _place_effect(audit: Audit, part: Slice, options: dict[str, Any]) -> Iterato
 
 
 def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict[str, Any]) -> str:
-    """Say what a higher place is worth by the pairs of a group.
+    """State the effect of a higher place, estimated from the pairs of a group.
 
     Returns
     -------
@@ -447,7 +447,7 @@ def place_sentence(audit: Audit, rule: str, mode: str, group: str, options: dict
 
 
 def _owner(options: dict[str, Any]) -> str:
-    """Return by whom the pairs of items were summed; older audits know items alone."""
+    """Return what the pairs of items were summed by; older audits know items only."""
     return str(options.get("owner", ITEM))
 
 
@@ -469,7 +469,7 @@ def _inference(part: Slice, options: dict[str, Any]) -> str:
 
 
 def _more(parts: list[Slice]) -> Iterator[str]:
-    # A mode that is judged by another carries its verdict: to repeat it would count it twice.
+    # A mode that takes its verdict from another is skipped, or the verdict would count twice.
     others = [part for part in parts[1:] if not MODES[part.mode].judged_by]
     for part in others[:_OTHERS_AT_MOST]:
         pairs = "" if part.mode == parts[0].mode else f", {part.mode} pairs"
@@ -493,7 +493,7 @@ def _counts(part: Slice, names: int) -> str:
 def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     shown = [part for part in parts if not MODES[part.mode].judged_by] or parts[:1]
     cells = [(part, cell) for part in shown for cell in part.cells]
-    # The number of pairs asked for is a number of matched pairs.
+    # The number of pairs asked for counts matched pairs.
     coarse = [(p, c) for p, c in cells if c.ties > _COARSE and p.mode == MATCHED.name]
     if coarse:
         named = [f"{_where(p, c, parts)} ({c.ties:.3g} times)" for p, c in coarse]
@@ -561,7 +561,7 @@ def _short(
 
 
 def _left_out_of_sides(audit: Audit, options: dict[str, Any], leaves: bool) -> Iterator[str]:
-    """Say which queries have too many pairs to look at; by their ids only on the screen."""
+    """Say which queries have too many pairs to look at; ids appear only on the screen."""
     n_left_out = int(options.get("n_left_out_of_sides", 0))
     if not n_left_out:
         return
@@ -597,9 +597,9 @@ _IN_A_TITLE = 4
 
 
 def finding_title(part: Slice, always: bool = False) -> str:
-    """Return the finding of a slice in one sentence, as a chart has it above it.
+    """Return the finding of a slice in one sentence, for the title of a chart.
 
-    Its rule is named before it, unless that is the baseline; `always`, then too.
+    The name of the rule comes first, unless it is the baseline; with `always`, even then.
     """
     found = _found_in(part)
     if part.rule == "baseline" and not always:

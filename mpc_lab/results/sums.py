@@ -60,7 +60,7 @@ def label_sums(
 
 
 def _weight_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
-    """Return what adds up where pairs do not count alike, as it is saved."""
+    """Return the additive sums of weighted pairs, in the form that is saved."""
     found = [part.weights for part in by_rule if part.weights is not None]
     if not found:
         return {}
@@ -74,7 +74,7 @@ def _weight_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
 
 
 def _read_weights(values: Mapping[str, Array], rule: int, by_query: bool) -> PairWeights | None:
-    """Return what adds up under one rule, where it was saved."""
+    """Return the additive sums of weighted pairs under one rule, if they were saved."""
     if "pair_weight" not in values:
         return None
     alone = Quadratic(*(values[f"pair_{square}"][rule] for square in ("cc", "cu", "uu")))
@@ -125,9 +125,9 @@ def moments_by_rule(audit: AuditBase) -> list[Moments]:
 
 
 def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, Array]:
-    """Return the sums of a mode of two sides as they are saved.
+    """Return the sums of a mode of two sides, in the form that is saved.
 
-    Inside cells of places those over clusters are known only at the thresholds of the headline,
+    Inside cells of places, sums over clusters are known only at the thresholds of the headline,
     from a second pass; the sums of the cells are known at all thresholds.
     """
     cells = _side_cells(by_rule)
@@ -142,7 +142,7 @@ def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, A
 
 
 def share_sums(by_rule: Sequence[Moments]) -> dict[str, Array]:
-    """Return what single clusters weigh as it is saved, with what pools need of it."""
+    """Return what single clusters weigh, in the form that is saved and that pools need."""
     cells = {
         f"{name}_cr3": np.stack([part.cr3[name] for part in by_rule]) for name in by_rule[0].cr3
     }

@@ -40,7 +40,7 @@ _DISTINCT = (
     "It assumes that no query is in two periods: save all with ids=True and one key to prove it."
 )
 _NOT_FOLLOWED = "Not followed, since not all periods have"
-# What the differences of two periods say that is said once for all of them.
+# Notes of the differences between two periods that are printed once for all of them.
 _SAID_ONCE = ("matched by", "no query is in both", "Not compared")
 _CHANGES = ("difference", "std_error", "ci_low", "ci_high", "p_value")
 
@@ -135,7 +135,7 @@ class Trend:
         Dims (period, group): ``estimate`` with ``std_error``, ``ci_low``, ``ci_high`` and
         ``n_pairs``; ``change`` (against the period before) and ``total`` (against all before), each
         with ``_std_error``, ``_ci_low``, ``_ci_high``, ``_p_value``; ``total_z``, ``evidence``,
-        ``alarm`` (from the period on in which it rang) and ``fails`` (the group fails the gate of
+        ``alarm`` (true from the period in which it rang) and ``fails`` (the group fails the gate of
         its period, as in :meth:`mpc_lab.Audit.check`: the gap is outside the tolerance, or without
         a tolerance has a direction). ``total_z`` is NaN where the data cannot tell.
 
@@ -159,7 +159,7 @@ class Trend:
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """The groups of which the last period cannot tell whether the gap has changed."""
+        """The groups for which the last period cannot tell whether the gap has changed."""
         unknown = np.isnan(self.data["total_z"].isel(period=-1).values)
         return tuple(np.asarray(self.data["group"].values)[unknown].tolist())
 
@@ -320,7 +320,7 @@ def _say_ids(ids: Ids) -> list[str]:
 
 
 def _check_logs(audits: Sequence[Audit], names: Sequence[str]) -> None:
-    """Refuse one log twice: its queries would count as those of two periods."""
+    """Refuse the same log twice: its queries would count as those of two periods."""
     seen: dict[str, str] = {}
     for audit, name in zip(audits, names, strict=True):
         for known in identify_logs(audit) or {str(id(audit))}:
@@ -371,7 +371,7 @@ def _against_pool(
         new, said = _as(pooled, audits[k])
         change = difference(new, pooled)
         found.append(change.data.sel(pairing_mode=mode, group=groups))
-        # Of two periods the one before is all before.
+        # With two periods, "the one before" and "all before" are the same.
         notes += said + (_notes(change) if k > 1 else [])
         if k + 1 < len(audits):
             pooled = _pool(pooled, new)
@@ -379,7 +379,7 @@ def _against_pool(
 
 
 def _as(pooled: Audit, audit: Audit) -> tuple[Audit, list[str]]:
-    """Return an audit with the kind of variance that a pool has left, and what is lost by it.
+    """Return an audit with the variance that the pool was reduced to, and what is lost by that.
 
     A pool clusters by query where it has no items, adjusts by Holm in place of Romano–Wolf, and
     has the plain correction where not all audits have the sums of CR3; audits are only compared
@@ -418,7 +418,7 @@ def _kind(audit: Audit) -> Mapping[str, str]:
 def _pool(before: Audit, audit: Audit) -> Audit:
     """Pool two audits, and keep the sums of single items where both have them."""
     with warnings.catch_warnings():
-        # A trend says in words what it lacks of a pool.
+        # A trend itself says what its pools lack.
         warnings.simplefilter("ignore", UserWarning)
         made = pool([before, audit])
     parts = (before, audit)
@@ -443,13 +443,13 @@ def _tables(audit: Audit) -> dict[str, xr.Dataset]:
 
 
 def _same_rows_of_sums(made: Audit, parts: Sequence[Audit]) -> bool:
-    """Whether the sums of all of them are of the same modes, in one order."""
+    """Whether the sums of all audits are of the same modes, in the same order."""
     own = moments_by_rule(made)[0].mode_names
     return all(moments_by_rule(part)[0].mode_names == own for part in parts)
 
 
 def _join(made: Audit, parts: Sequence[Audit], tables: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Put tables of items under each other, at the thresholds and the centre of a pool."""
+    """Concatenate tables of items, at the thresholds and the centre of a pool."""
     target = moments_by_rule(made)
     rows: dict[str, list[NDArray[Any]]] = {}
     names, first = [], 0
@@ -483,7 +483,7 @@ def _join(made: Audit, parts: Sequence[Audit], tables: Sequence[xr.Dataset]) -> 
 
 
 def _place(made: Audit, part: Audit, rule: int, group: int) -> tuple[int, int] | None:
-    """Return where a rule and a group of an audit are in a pool; None where it lacks them."""
+    """Return the indices of an audit's rule and group in a pool; None if it lacks them."""
     label = part.headline["scoring_rule"].values[rule]
     rules = made.headline["scoring_rule"].values.tolist()
     if label not in rules or part.groups[group] not in made.groups:

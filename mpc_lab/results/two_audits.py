@@ -1,4 +1,4 @@
-"""The difference of two audits: from their rows, from their sums, or from their queries."""
+"""The difference of two audits: from their rows, their sums, or their saved queries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def difference(new: Audit, old: Audit, ranking: Any = None) -> Difference:
     Parameters
     ----------
     new, old : Audit
-        Of the same groups and options. The first scoring rule of each is compared.
+        Two audits with the same groups and options. The first scoring rule of each is compared.
     ranking : Ranking or (Ranking, Ranking), optional
         The rows of both audits, or of the new and of the old one, where they were loaded.
 
@@ -129,7 +129,7 @@ def say_left_out(start: str, *audits: Audit) -> str:
 
 
 def _subtract(new: Audit, old: Audit, groups: Sequence[str], modes: Sequence[str]) -> Difference:
-    """Subtract by what both audits have: rows, what each query has, or sums."""
+    """Subtract using what both audits have: rows, sums of each query, or total sums."""
     rules = (_labels(new, "scoring_rule")[0], _labels(old, "scoring_rule")[0])
     if new is old or (_has_rows(new) and _has_rows(old)):
         if new is old and not _has_rows(new):
@@ -181,7 +181,7 @@ def _with_rows(audit: Audit, ranking: Ranking) -> Audit:
 
 
 def identify_log(audit: Audit) -> str | None:
-    """Return what tells the log of an audit from others, None where nothing does.
+    """Return a key that identifies the log of an audit; None if there is no such key.
 
     The fingerprint of its rows; of files that are walked their checksums, with what is read of
     them.
@@ -200,7 +200,7 @@ def identify_log(audit: Audit) -> str | None:
 
 
 def identify_logs(audit: Audit) -> set[str]:
-    """Return what tells the logs of an audit from others: a pool is made of several."""
+    """Return the keys that identify the logs of an audit; a pool is made of several."""
     own = identify_log(audit)
     return {one for one in (own, *fingerprints(audit)) if one}
 
@@ -208,8 +208,8 @@ def identify_logs(audit: Audit) -> set[str]:
 def _share_rows(new: Audit, old: Audit) -> tuple[Audit, Audit]:
     """Give an audit the rows of the other one where both are of one log.
 
-    From their sums alone its queries would count as those of two logs. Two that hold the same
-    numbers, such as an audit and its file, are one.
+    From sums alone, its queries would count as those of two logs. Two audits with the same numbers,
+    such as an audit and its saved file, are the same.
     """
     if new is old or (_has_rows(new) and _has_rows(old)):
         return new, old
@@ -262,14 +262,14 @@ def _cells(
 
 @dataclass(frozen=True)
 class Sums:
-    """What one estimate adds to the sums of a difference with another of other queries.
+    """What one estimate adds to the sums of a difference, if the other has different queries.
 
     Attributes
     ----------
     value : float
     pairs, clusters : int
     squares, cr3 : dict of float
-        As of `Stacked`, of this estimate alone.
+        As in `Stacked`, for this estimate alone.
     counts : float
         Σc² over queries.
     variance, queries : float64 arrays (part,)
@@ -338,7 +338,7 @@ def _from_sums(
 
 
 def _queries_differ(new: Audit, old: Audit) -> bool:
-    """Return whether it is known that no query is in both; refuse where one is."""
+    """Return whether it is known that no query is in both; refuse if one is."""
     if identify_logs(new) & identify_logs(old):
         raise MpcError(_same_queries("the same rows"))
     ids = [audit._saved.get("ids") for audit in (new, old)]
@@ -448,7 +448,7 @@ def _add(new: Compared, old: Compared, tables: dict[int, dict[str, xr.Dataset]] 
 
 @dataclass(frozen=True)
 class _ItemParts:
-    """Of each part of an estimate, the keys of items (or dyads), their shares and errors."""
+    """For each part of an estimate, the keys of items (or dyads), their shares and errors."""
 
     factor: float
     items: list[tuple[Any, Floats, Floats]]
@@ -469,7 +469,7 @@ def _item_parts(cell: Compared, tables: dict[str, xr.Dataset]) -> _ItemParts:
     mode = moments.mode_names.index(cell.mode)
     epsilon = cell.value("epsilon")
     edges, own = moments.edges[group], headline_moments(audit)[rule]
-    # A part is a sum of rows of sums: of two sides, a tie is half on each.
+    # A part adds up rows of sums: a tie is half on each of two sides.
     parts: list[list[tuple[int, float]]] = [[(rows.of_mode[mode], 1.0)]]
     weights = [float(own.total_weight[mode, group, 0])]
     deltas = [float(own.by["naive"].cu[mode, group, 0]) / max(int(own.pairs[mode, group, 0]), 1)]
@@ -560,11 +560,11 @@ def _by_key(parts: Sequence[tuple[Any, Floats]]) -> Floats:
     return found
 
 
-# ---- the same queries: what each of them has
+# ---- audits of the same queries: the sums of each query
 
 
 def query_sums(audit: Audit, key: str | None) -> xr.Dataset:
-    """Return what every query has in each cell of the headline, under a keyed hash of its id.
+    """Return the sums of every query in each cell of the headline, under a keyed hash of its id.
 
     A row for each rule, mode, group, part and query with a pair: its share of the part and its sum
     of share times the difference less the mean of the part.
@@ -600,7 +600,7 @@ def query_sums(audit: Audit, key: str | None) -> xr.Dataset:
 def _from_queries(
     new: Audit, old: Audit, groups: Sequence[str], modes: Sequence[str], rules: tuple[str, str]
 ) -> Difference:
-    """Subtract audits from what they kept of each query."""
+    """Subtract audits using what they saved of each query."""
     saved = [audit._saved["queries"] for audit in (new, old)]
     if saved[0].attrs["key"] != saved[1].attrs["key"]:
         raise MpcError(
@@ -617,7 +617,7 @@ def of_saved_queries(
     modes: Sequence[str],
     named: tuple[str, str],
 ) -> Difference:
-    """Subtract cells of audits that kept what every query has."""
+    """Subtract cells of audits that saved the sums of every query."""
     stacked = [[_stack_queries(both) for both in of_mode] for of_mode in cells]
     attrs = {"from": "queries"}
     return label(stacked, cells, groups, modes, named, attrs, [_BY_QUERY], cluster="query")

@@ -84,7 +84,7 @@ _ON_DARK = {UNDERVALUED: "#ee8c4d", OVERVALUED: "#6fb0f2"}
 
 
 def _colour(page: str, colours: dict[str, str]) -> str:
-    """Return the rules that colour verdicts on one kind of page."""
+    """Return the style rules that colour verdicts on one kind of page."""
     return "".join(
         f"{page}.mpc-audit table.mpc-cells .mpc-{name} {{ color: {colour}; }}\n"
         for name, colour in colours.items()
@@ -244,7 +244,7 @@ class Scale:
         ends = {self.at(self.low): self.low, self.at(self.high): self.high}
         words = [(zero, "0")]
         words += [(x, entry(v, places)) for x, v in ends.items() if abs(x - zero) > 30]
-        # In this order and apart: a notebook that is not trusted shows the bare texts.
+        # In this order and as separate texts: an untrusted notebook shows only the bare texts.
         texts = " ".join(
             f'<text x="{x:.1f}" y="11" text-anchor="middle" font-size="11" '
             f'font-weight="400" fill="currentColor">{label}</text>'

@@ -43,7 +43,7 @@ _RANK_ONLY = (
 
 
 def columns_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which column had which role, and what was said of them."""
+    """Return which column had which role, and the options about them."""
     try:
         found = json.loads(str(options.get("columns", "{}")))
     except ValueError:
@@ -103,7 +103,7 @@ def check_title(title: object) -> str:
 
 
 def left_out_in_words(options: Mapping[str, Any]) -> str:
-    """Return which rows were left out, or counted though nobody judged them; empty for none."""
+    """Return which rows were left out, or counted without a judgement; empty for none."""
     try:
         source = json.loads(str(options.get("source", "{}")))
         unjudged, of = int(source.get("n_unjudged", 0)), int(source.get("n_ranked", 0))
@@ -121,7 +121,7 @@ def left_out_in_words(options: Mapping[str, Any]) -> str:
 
 
 def missing_rows(count: int) -> str:
-    """Return how many rows lack a value, with the verb of what was done to them.
+    """Return how many rows lack a value, with the verb for what was done with them.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def missing_rows(count: int) -> str:
 
 
 def log_in_words(options: Mapping[str, Any]) -> str:
-    """Return which log, score and outcome an audit is of; empty where nothing is known of it."""
+    """Return which log, score and outcome an audit is about; empty if nothing is known about it."""
     columns = columns_of(options)
     try:
         files = json.loads(str(options.get("source", "{}"))).get("files", [])
@@ -244,7 +244,7 @@ class Primary:
         return asdict(self)
 
     def sentence(self) -> str:
-        """Return what was declared, and what that makes of the rest."""
+        """Return what was declared, and what follows for everything else."""
         return (
             f"Declared before the run: scoring rule {quote(self.scoring_rule)}, "
             f"{self.pairing_mode} pairs, threshold {self.threshold}. Everything else is "
@@ -253,12 +253,12 @@ class Primary:
 
 
 def declared(options: Mapping[str, Any]) -> Primary | None:
-    """Return what the options of an audit say was declared.
+    """Return what was declared, according to the options of an audit.
 
     Parameters
     ----------
     options : mapping
-        Of :func:`mpc_lab.results.base.settings`.
+        What :func:`mpc_lab.results.base.settings` gives.
     """
     found = options.get("primary")
     if found is None:

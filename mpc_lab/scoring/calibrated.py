@@ -29,7 +29,7 @@ def fit_sorted(score: Floats, outcome: Floats) -> Steps:
         pool.add(score, outcome, np.ones(len(score)))
         return pool.steps()
     at = np.cumsum(fresh) - 1
-    # In the order of rows, to the last bit what the fit of unsorted rows adds up.
+    # Added in the order of rows, which gives the same bits as the fit of unsorted rows.
     total = np.bincount(at, weights=outcome).astype(np.float64)
     pool.add(score[fresh], total, np.bincount(at).astype(np.float64))
     return pool.steps()
@@ -50,10 +50,9 @@ class Steps:
 
 
 class Pool:
-    """Fits scores that come in ascending parts, none in two of them.
+    """Fits scores that arrive in ascending parts, no score in two of them.
 
-    Blocks that violated the order stay pooled whatever follows, so that only blocks are kept of
-    what was seen.
+    Blocks that were pooled stay pooled whatever follows, so that only the blocks need to be stored.
     """
 
     def __init__(self) -> None:
@@ -84,7 +83,7 @@ def rounded(values: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         exponent = np.floor(np.log10(size))
     shift = np.where(size > 0, np.clip(_DIGITS - 1 - exponent, -300, 300), 0.0)
-    # Powers of ten with a positive exponent are exact where it matters; those below 1 are not.
+    # Powers of ten with a positive exponent are exact where it matters; negative ones are not.
     power = 10.0 ** np.abs(shift)
     with np.errstate(over="ignore"):
         up = np.round(values * power) / power

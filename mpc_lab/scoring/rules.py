@@ -1,4 +1,4 @@
-"""The scoring rules, and how what a user writes becomes one of them."""
+"""The scoring rules, and how a user's words become one of them."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def status(address):
         return error.code, address
 
 
-def test_voila_serves_a_log_to_who_has_the_token(serve, pages):
+def test_voila_serves_a_log_to_those_with_the_token(serve, pages):
     columns = {name: name for name in ("query", "item", "score", "outcome", "group")}
     address, process = serve("log.parquet", columns)
     without, _, _ = address.partition("?")

@@ -34,7 +34,7 @@ def test_a_group_without_pairs_is_said_to_have_too_few(empty):
     assert "too few pairs" in title(charts.placebo(empty, "rare", permutations=2))
 
 
-def test_charts_of_numbers_at_hand_are_those_that_would_be_found(audit):
+def test_charts_of_given_numbers_are_those_of_numbers_found_by_the_chart(audit):
     balance = audit.balance((), "1", epsilon=0.03, permutations=0)
     pairs = [
         (charts.love(audit, "1", epsilon=0.03), charts.love(audit, "1", found=balance)),

@@ -74,7 +74,7 @@ def _weights_of_places(pairs):
     return weight
 
 
-def test_dots_hold_all_pairs_and_lie_on_their_side(clicks):
+def test_dots_hold_all_pairs_and_are_on_their_side(clicks):
     found = tie(clicks, "a", bins=7)
     assert found.bins.groupby("side").size().to_dict() == {"below": 7, "above": 7}
     assert (np.sign(found.bins.distance) == np.where(found.bins.side == "above", 1, -1)).all()

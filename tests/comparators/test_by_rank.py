@@ -58,7 +58,7 @@ def test_the_rank_at_which_the_order_is_wrong_is_flagged_and_no_other(by_rank):
     assert joint.says.item() == "undervalued"
 
 
-def test_ranks_change_nothing_that_is_said_without_them():
+def test_by_rank_leaves_the_other_measures_as_they_are():
     frame = one_log()
     audit = audit_of(frame.assign(score=-frame["place"]), score="score")
     plain, both = audit.compare(), audit.compare(by_rank=True)

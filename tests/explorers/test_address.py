@@ -20,7 +20,7 @@ def audit():
     )
 
 
-def test_what_is_shown_leads_there_again(audit):
+def test_an_address_leads_back_to_what_is_shown(audit):
     shown = audit.explore(
         group="2", scoring_rule="boosted(0.1)", pairing_mode="mirrored", tab="Pairs"
     )

@@ -16,7 +16,7 @@ from mpc_lab.html import chart_library
 audit = pytest.fixture(scope="module")(example_audit)
 
 
-def test_words_stand_beside_the_drawing_unbroken(audit):
+def test_words_are_beside_the_drawing_unbroken(audit):
     made = structure(charts.epsilon_curve(audit, "1"))
     chart = charts.epsilon_curve(audit, "1")
     assert made.title == " ".join(chart.title.text)

@@ -46,7 +46,7 @@ def test_pairs_under_another_rule_have_its_scores():
 
 
 @pytest.mark.parametrize("mode", ["matched", "mirrored"])
-def test_of_too_many_pairs_the_closest_are_listed(monkeypatch, mode):
+def test_with_too_many_pairs_the_closest_are_listed(monkeypatch, mode):
     monkeypatch.setattr(tab, "MOST_SEARCHED", 50)
     book = PairBook(example_audit(), "1", "baseline", mode, 0.05)
     every = example_audit().pairs("1", pairing_mode=mode, epsilon=0.05)
@@ -131,7 +131,7 @@ def test_a_logged_position_orders_the_list():
     assert explorer.ranked_list["position"].tolist() == list(range(1, 13))
 
 
-def test_of_a_long_list_the_places_around_both_items_are_shown():
+def test_a_long_list_shows_the_places_around_both_items():
     marks = [""] * 1000
     marks[99], marks[700] = GROUP_ITEM, OTHER_ITEM
     parts = around_pair(pd.DataFrame({"position": range(1, 1001), "pair": marks}), around=3)
@@ -226,7 +226,7 @@ def test_scores_show_the_digit_in_which_they_differ():
     assert digits_apart(0.5, 0.5) == 4
 
 
-def test_two_close_scores_are_so_far_apart_in_plain_digits():
+def test_the_distance_of_two_close_scores_has_plain_digits():
     pair = pd.Series({"score": 0.93371, "other_score": 0.9337606, "outcome": 1, "other_outcome": 0})
     pair["position"], pair["other_position"] = 3, 2
     assert "0.000051 apart" in duel_html(pair, "g", ("a", "b"), "clicks")
@@ -297,7 +297,7 @@ def test_a_group_without_pairs_says_so():
     assert explorer.selection.empty
 
 
-def test_without_pairs_no_numbers_stand_on_a_slider():
+def test_without_pairs_no_numbers_are_shown_on_a_slider():
     explorer = PairsExplorer(bare_audit(), group="rare")
     _ = explorer.widget
     assert explorer.controls["distance"].layout.display == "none"
@@ -310,7 +310,7 @@ def test_without_pairs_no_numbers_stand_on_a_slider():
     assert explorer.controls["note"].text == ""
 
 
-def test_ties_alone_leave_nothing_to_slide():
+def test_with_ties_alone_the_note_says_that_every_pair_is_a_tie():
     frame = log(["a", "b"])
     frame["score"] = np.round(frame["score"], 1)
     explorer = PairsExplorer(mpc.audit(frame, **COLUMNS, threshold=0.0, progress=False))

@@ -114,7 +114,7 @@ def test_the_rail_speaks_its_value_and_the_pairs_of_each_step(audit):
     assert spoken[rail.home].endswith("headline")
 
 
-def test_charts_and_the_rail_of_one_panel_have_one_link_and_those_of_another_another(audit):
+def test_charts_and_the_rail_share_the_link_of_their_panel(audit):
     one, other = shown(audit), shown(audit)
     rail = one.controls["epsilon"]
     assert rail.link == one.tabs["Groups"].controls["chart"].link != ""

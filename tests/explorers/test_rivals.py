@@ -67,7 +67,7 @@ def test_one_tile_is_reached_by_tab_and_the_others_by_arrow_keys():
     assert 'data-grid="true"' in html
 
 
-def test_groups_that_are_told_the_same_stand_together_and_undervalued_ones_first():
+def test_groups_with_the_same_flags_are_neighbours_and_undervalued_ones_come_first():
     told = np.array([[-1, -1, 0], [1, 1, 0], [-1, -1, 0], [1, 1, 0], [0, 0, 0]], dtype=float)
     order = row_order(told).tolist()
     assert [told[k, 0] for k in order] == [1, 1, 0, -1, -1]

@@ -153,7 +153,7 @@ def test_the_flip_is_where_the_verdict_by_loops_changes(group):
         assert verdict_by_loops(sides, group, flip * (1 + 1e-6)) != start
 
 
-def test_an_undervalued_group_that_stands_lower_flips_where_lower_places_help():
+def test_an_undervalued_group_that_is_ranked_lower_flips_where_lower_places_help():
     rng = np.random.default_rng(5)
     n = 400
     below, above = rng.random(n) < 0.8, rng.random(n) < 0.3

@@ -56,7 +56,7 @@ def test_it_is_the_first_distance_that_is_enough(asked, estimand, collected, mon
             assert bool(cell.short_of_pairs) == short, (label, group)
 
 
-def test_some_of_these_are_short_and_some_are_not():
+def test_the_cases_asked_for_are_short_of_pairs_in_part():
     ranking = mpc.Ranking(spread(3), group=BOOLEANS, **COLUMNS)
     short = [expected(ranking, "g0", "baseline", *asked)[1] for asked in ASKED]
     assert {True, False} == set(short)

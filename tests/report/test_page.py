@@ -66,7 +66,7 @@ def sections(text):
     return words(text)
 
 
-def test_the_sections_stand_in_the_order_that_was_promised(text):
+def test_the_sections_are_in_the_order_that_was_promised(text):
     # The audit has one rule: nothing to subtract.
     assert [section.name for section in SECTIONS if section.name != "rules"] == ORDER
     assert re.findall(r'<section id="(\w+)">', text) == ORDER
@@ -89,7 +89,7 @@ def test_the_curves_have_their_limit_and_certificate(audit, sections):
     assert audit.certificate("1").sentence[:60] in sections["curves"].replace("\u00a0", " ")
 
 
-def test_the_rest_is_what_the_audit_says(audit, sections):
+def test_the_other_sections_have_the_numbers_of_the_audit(audit, sections):
     explained = audit.compare(["1"])["explanation"].item()
     assert explained in sections["rivals"].replace("\u00a0", " ")
     assert f"{audit.fair_boost('1').alpha:.4f}".lstrip("-") in sections["boosts"]
@@ -208,7 +208,9 @@ def test_a_bad_number_of_pairs_is_refused(audit, tmp_path, pairs):
 
 
 @pytest.mark.parametrize("path", ["none/a.html", ".", "", "a\0b", "a.pdf", "a.JSON"])
-def test_a_hopeless_path_is_refused_before_the_work(audit, tmp_path, monkeypatch, path):
+def test_a_path_that_cannot_be_written_is_refused_before_the_work(
+    audit, tmp_path, monkeypatch, path
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mpc_lab.report.page", lambda *_: pytest.fail("work was done"))
     with pytest.raises(mpc.MpcError, match=r"path must be|written"):

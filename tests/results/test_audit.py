@@ -92,7 +92,7 @@ def test_an_attribute_of_another_kind_is_refused(audit):
         Audit(audit.headline, audit.curve, attrs={"seed": None})
 
 
-def test_groups_stand_in_the_order_of_the_headline(make_audit):
+def test_groups_are_in_the_order_of_the_headline(make_audit):
     assert make_audit(("b", "a")).groups == ("b", "a")
 
 

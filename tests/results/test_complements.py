@@ -79,7 +79,7 @@ def test_a_gate_does_not_pass_what_contradicts_itself():
     found = decide(audit_of(log_of()))
     assert (found.answer, found.failed, found.contradicting) == (2, (), ("a", "b"))
     assert json.loads(audit_of(log_of()).to_json())["gate"]["contradicting"] == ["a", "b"]
-    # Groups that are set aside have no say, whatever they contradict.
+    # Groups that are set aside do not decide, whatever they contradict.
     assert decide(audit_of(log_of()), least=Least(pairs=10**6)).contradicting == ()
 
 

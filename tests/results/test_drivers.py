@@ -147,7 +147,7 @@ def test_a_walked_log_reads_its_rows_again(tmp_path):
         assert walked.drivers("a", by=by).identical(expected.drivers("a", by=by))
 
 
-def test_what_a_log_cannot_be_asked_is_said():
+def test_a_question_that_a_log_cannot_answer_is_refused():
     audit = run(log_of())
     with pytest.raises(mpc.MpcError, match=r"by must be a kind of cluster of this log; got 'it"):
         audit.drivers("a", by="items")

@@ -226,7 +226,7 @@ def test_what_is_never_saved_is_refused(path, change, match):
         ("left_out_of_sides", '["<b>"]', "left_out_of_sides must hold numbers of queries"),
     ],
 )
-def test_what_an_audit_is_told_by_is_of_its_kind(path, name, value, match):
+def test_attributes_of_the_wrong_kind_are_refused(path, name, value, match):
     with h5py.File(path, "a") as file:
         file.attrs[name] = value
     seal_again(path)

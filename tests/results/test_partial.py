@@ -130,7 +130,7 @@ def test_gaps_against_a_group_that_is_left_out_say_so():
     assert "are against the items of 'c'" in subtitle(mpc.charts.partial(found))
 
 
-def test_a_group_that_is_another_one_again_is_no_reference():
+def test_a_group_with_the_rows_of_another_is_no_reference():
     frame = planted(0, 400).assign(again=lambda rows: rows.a)
     columns = {"query": "query", "score": "score", "outcome": "y", "group": ["a", "b", "again"]}
     found = mpc.audit(frame, **columns, threshold=0.1, progress=False).partial()

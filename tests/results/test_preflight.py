@@ -341,7 +341,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("check", "make", "loud", "quiet", "is_call"), CASES)
-def test_a_check_speaks_beyond_its_threshold_and_heals(check, make, loud, quiet, is_call):
+def test_a_check_reports_beyond_its_threshold_and_its_remedy_works(
+    check, make, loud, quiet, is_call
+):
     frame, options = make(loud)
     audit = audit_of(frame, **options)
     assert state_of(audit, check) != "ok"
@@ -366,7 +368,7 @@ def lines_of(audit):
         ("places", unused_place, no_place),
     ],
 )
-def test_a_check_of_names_speaks_and_heals(check, loud, quiet):
+def test_a_check_of_names_reports_and_its_remedy_works(check, loud, quiet):
     frame, options = loud(None)
     audit = audit_of(frame, **options)
     assert state_of(audit, check) == "caution"
@@ -435,7 +437,7 @@ def test_two_outcomes_have_no_tail():
     assert state_of(audit, "outcome tails") == "ok"
 
 
-def test_other_rules_of_a_log_with_places_are_noted_and_healed():
+def test_other_rules_of_a_log_with_places_are_noted_and_the_remedy_works():
     frame, _ = clicked(0.7)
     audit = audit_of(frame, position="place", scoring_rules=["baseline", "boosted"])
     assert state_of(audit, "other rules") == "caution"
@@ -643,7 +645,7 @@ def test_hostile_names_are_shown_as_they_are():
     assert "<script>" not in audit._repr_html_()
 
 
-def test_the_largest_query_of_a_handful_of_pairs_is_not_the_news():
+def test_the_largest_query_of_a_handful_of_pairs_is_not_reported():
     frame, _ = heavy_query(0.5)
     frame.loc[(frame["q"] < 6) & (frame["g"] == "a"), "g"] = "rare"
     audit = audit_of(frame)
@@ -772,7 +774,7 @@ def test_a_comma_inside_names_does_not_make_them_several_labels():
     assert state_of(audit_of(frame), "labels") == "ok"
 
 
-def test_remedies_for_files_are_commands_that_heal(tmp_path, capsys, monkeypatch):
+def test_remedies_for_files_are_commands_that_work(tmp_path, capsys, monkeypatch):
     frame, _ = joined_labels(0.25)
     monkeypatch.chdir(tmp_path)
     frame.to_csv("log.csv", index=False)

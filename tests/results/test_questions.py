@@ -24,7 +24,7 @@ ANSWERS = {"check", "curve_of", "explore", "model_card", "report", "save", "summ
 ANSWERS |= {"recipe", "to_json", "to_metrics"}
 
 
-def test_an_audit_shows_its_numbers_and_questions_and_no_wires(audit):
+def test_an_audit_shows_its_numbers_and_questions_and_no_internals(audit):
     of = (
         Questions,
         BoostQuestions,

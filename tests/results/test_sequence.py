@@ -207,7 +207,7 @@ def test_repeated_looks_need_a_threshold_fixed_in_advance():
         audit.confidence_sequence()
 
 
-def test_bootstrap_intervals_stand_in_the_headline_when_asked_for():
+def test_bootstrap_intervals_are_in_the_headline_when_asked_for():
     ranking = mpc.datasets.synthetic(queries=1_000)
     audit = mpc.audit(ranking, threshold=0.05, bootstrap=199, progress=False)
     found = audit.bootstrap(199)

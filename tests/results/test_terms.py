@@ -147,7 +147,7 @@ def test_closeness_takes_as_many_pairs_where_the_threshold_is_a_number(ranking):
     assert (found.n_pairs.sel(closeness=["score", "query_sd", "percentile"]) >= pairs).all()
 
 
-def test_terms_that_change_nothing_change_nothing(ranking):
+def test_a_cap_above_all_outcomes_and_the_complement_as_partner_change_nothing(ranking):
     plain = mpc.audit(ranking, progress=False)
     assert_agree(plain, mpc.audit(ranking, outcome_cap=1e9, progress=False))
     rest = mpc.Ranking(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mpc_lab.results.plan import Plan
     from mpc_lab.scoring.calibrated import Steps
 
-_BYTES_IN_A_ROW = 128  # of a chunk, with the copies that a pass makes
+_BYTES_IN_A_ROW = 128  # bytes per row of a chunk, with the copies that a pass makes
 
 
 class DuckLog(OpenLog):
@@ -76,7 +76,7 @@ class DuckLog(OpenLog):
         need_extra("duckdb", "a log larger than memory")
         self.files, self.spec = files, Spec(columns, drop)
         self.limits, self.spill = limits, spill
-        with spill_folder(spill):  # a missing folder is reported before the work
+        with spill_folder(spill):  # report a missing folder before the work
             self.stamp = files.stamp()
             groups = groups_in(files, self.spec)
             if not groups and not any(batch.num_rows for batch in files.batches(columns.roles())):

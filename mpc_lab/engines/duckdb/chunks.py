@@ -46,7 +46,7 @@ def spill_folder(spill: str | os.PathLike[str] | None) -> Iterator[Path]:
         )
     made = Path(spill or tempfile.gettempdir(), f"mpc_lab-{uuid.uuid4().hex}")
     try:
-        _make_folder(made)  # in here, so that a signal that comes meanwhile leaves nothing
+        _make_folder(made)  # inside the try, so that a signal in between leaves nothing behind
         yield made
     finally:
         finish(partial(shutil.rmtree, made, ignore_errors=True))
@@ -63,7 +63,7 @@ def _make_folder(path: Path) -> None:
 
 
 def explain_no_room(folder: Path, error: OSError) -> MpcError:
-    """Return what is said of a folder that could not take what spills."""
+    """Return the sentence about a folder that had no room for what spills."""
     return MpcError(
         f"Temporary files cannot be written to {str(folder.parent)!r} "
         f"({error.strerror or error}). Give spill=, a folder with more room."
@@ -210,7 +210,7 @@ class Chunks:
 
 
 class BadRows(Exception):
-    """Rows do not pass a check; what is wrong with them has to be asked."""
+    """Raised when rows fail a check; what is wrong with them has to be found out separately."""
 
 
 class Cut(NamedTuple):
@@ -292,7 +292,8 @@ class Inspector:
 
 
 def _are_in_range(values: NDArray[Any], name: str) -> bool:
-    # One number that is not finite makes their sum so; an overflow of the sum is recognised below.
+    # One number that is not finite makes the sum not finite; an overflow of the sum is handled
+    # below.
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = not np.isfinite(np.sum(values))
     if suspect and not np.isfinite(values).all():
@@ -324,7 +325,7 @@ def _positions_differ(position: NDArray[np.float64], starts: Ints) -> bool:
 
 @kernel
 def _items_differ(item: Ints, starts: Ints, query: Ints, number: int) -> bool:
-    """Write down the last query of each item; an item that is there already occurs twice."""
+    """Store the last query of each item; an item that has this query already occurs twice."""
     for q in range(len(starts) - 1):
         for row in range(starts[q], starts[q + 1]):
             if query[item[row]] == number + q:

@@ -1,8 +1,8 @@
-"""The database that sorts a log in files, and the rows on their way into it, in one Arrow file.
+"""The database that sorts a log in files, and the Arrow file through which rows enter it.
 
-DuckDB sorts and counts. What a value means was decided before it sees one: names of columns, types,
-numbers and groups are settled here, by the code that reads a `Ranking`. What is wrong with rows is
-asked only once something was seen to be.
+DuckDB sorts and counts. What a value means is decided before it sees one: names of columns, types,
+numbers and groups are settled here, by the code that reads a `Ranking`. Only when something is seen
+to be wrong are the rows searched for what it is.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from mpc_lab.vocabulary import PRODUCER
 
 Result = TypeVar("Result")
 
-_BATCH = 122_880  # rows; what DuckDB gives whatever is asked for
+_BATCH = 122_880  # rows; DuckDB returns batches of this size whatever size is asked for
 
 
 class Database:
     """A connection to DuckDB that sees Ctrl-C while it works.
 
     Python sees Ctrl-C only between two of its own steps in the main thread, and a sort is one step
-    that may take minutes. So DuckDB is asked from another thread, and stopped from this one.
+    that may take minutes. So DuckDB runs in another thread, and is stopped from this one.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Database:
         self._connection.register(name, rows)
 
     def close(self) -> None:
-        """Let go of all it holds."""
+        """Release everything it holds."""
         finish(self._close)
 
     def _close(self) -> None:
@@ -85,15 +85,15 @@ class Database:
         future = self._thread.submit(work)
         try:
             return wait_for(future)
-        except BaseException:  # whatever a signal raises here
+        except BaseException:  # whatever exception a signal raises here
             if not future.done():
                 self._connection.interrupt()
-                wait_out(future)  # nothing may be closed under its hands
+                wait_out(future)  # nothing may be closed while the thread still uses it
             raise
 
 
 def _load_duckdb() -> Any:
-    """Import DuckDB in another thread: what a signal raises inside its import ends the process."""
+    """Import DuckDB in another thread: a signal inside its import ends the process."""
 
     def load() -> Any:
         import duckdb
@@ -119,7 +119,7 @@ def connect(limits: Limits, folder: Path | None) -> Iterator[Database]:
     try:
         database = Database(duckdb.connect(":memory:", config=config))
         try:
-            # It sorts what it is given, and has no business with files or the network.
+            # It only sorts what it is given, and has no need for files or the network.
             database.do("SET enable_external_access = false")
             database.do("SET lock_configuration = true")
             yield database
@@ -158,7 +158,7 @@ def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
 
     group = spec.columns.group
     if isinstance(group, tuple):
-        # Their names are known; problems of the columns are reported without reading a row.
+        # Their names are known already; column problems are reported without reading a row.
         empty = files.schema(spec.columns.roles()).empty_table()
         return read_groups(open_table(empty), group, spec.columns.group_sep).groups
     roles = spec.columns.roles() if spec.drop else Roles(labels=(str(group),))
@@ -168,7 +168,7 @@ def groups_in(files: Files, spec: Spec) -> tuple[str, ...]:
 
 
 class DuckRows:
-    """The rows of a log in one Arrow file, its columns named for the parts they play.
+    """The rows of a log in one Arrow file, its columns named after their roles.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class DuckRows:
         return self.spec.owner == PRODUCER
 
     def ask_by_score(self) -> str:
-        """Return the question that gives the rows in the order of their scores."""
+        """Return the query that gives the rows in the order of their scores."""
         cap = self.spec.outcome_cap
         outcome = "outcome" if cap is None else f"least(outcome, {cap!r})"
         if self.spec.columns.examined is not None:
@@ -261,7 +261,7 @@ class DuckRows:
         return f"SELECT score, {outcome}, {', '.join(self.masks)} FROM {self.kept} ORDER BY score"
 
     def ask_by_query(self, database: Database, *, in_order: bool) -> str:
-        """Return the question that gives the rows by unit, query and score.
+        """Return the SQL that gives the rows by unit, query and score.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class DuckRows:
         order = [
             key
             for name in names
-            # Long texts go by their hash first.
+            # Long texts are sorted by their hash first.
             for key in ([name] if kinds[name] in _QUICK else [f"hash({name})", name])
         ]
         order.append("score")
@@ -363,7 +363,7 @@ class DuckRows:
 
 
 def _as_key(array: Any) -> Any:
-    """Return ids as DuckDB keeps them apart; of times it knows no zones and no nanoseconds."""
+    """Return ids in a form that DuckDB keeps distinct: it knows no time zones or nanoseconds."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -557,7 +557,7 @@ def _count_bad(
 
 def _twice(database: Database, rows: DuckRows, value: str) -> Any:
     keys = ", ".join(rows.keys)
-    # The row that comes first of those that were there before.
+    # The first row among those that were there before.
     return _first(
         database,
         f"SELECT {value}, {keys} FROM {rows.kept} GROUP BY {value}, {keys} "

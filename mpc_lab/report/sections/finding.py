@@ -59,7 +59,7 @@ def poor_checks(context: Context) -> str:
 
 
 def _explain(context: Context) -> str:
-    """Say what a gap is, of the pairs that lead."""
+    """Say what a gap is, for the pairing mode that leads."""
     others = context.part.against or "the items they are paired with"
     return (
         "The gap is the mean outcome of items of the group less the mean outcome of the items they "

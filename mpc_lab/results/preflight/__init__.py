@@ -1,4 +1,4 @@
-"""A look at a log before its findings are read: what would make them say something else.
+"""A look at a log before its findings are read: what could make them mean something else.
 
 A check is a function in ``rows`` (never looks at outcomes), ``outcomes`` or ``reach`` (both ask an
 audit), and a line in one of the two lists here. It returns a state, a sentence with its numbers,
@@ -58,7 +58,7 @@ OUTCOME_CHECKS: tuple[Check, ...] = (
     reach.check_threshold,
     outcomes.check_complements,
 )
-# These need rows, and are not asked of files that are walked, of clusters and of pools.
+# These need rows, and are skipped for files that are walked, for clusters and for pools.
 NEED_ROWS: dict[Check, str] = {
     rows.check_repeated_lists: "repeated lists",
     rows.check_cut_lists: "list lengths",
@@ -71,7 +71,7 @@ NEED_ROWS: dict[Check, str] = {
 SUM_CHECKS: tuple[Check, ...] = tuple(
     check for check in (*ROW_CHECKS, *OUTCOME_CHECKS) if check not in NEED_ROWS
 )
-# Sums answer these at some thresholds, or where the answer is clear.
+# Sums can answer these at some thresholds, or where the answer is clear.
 _HALF_KNOWN = (DIRECTION, "score steps")
 NOT_ASKED = "not asked"
 COLUMNS = ["check", "state", "sentence", "remedy"]
@@ -109,13 +109,13 @@ def preflight(ranking: Ranking) -> pd.DataFrame:
 
 
 def find(audit: Audit) -> list[Finding]:
-    """Return what all checks that can be asked of an audit say, those that matter first."""
+    """Return the findings of all checks that an audit allows, those that matter first."""
     if audit.ranking is None and SAVED in audit.attrs:
         return list(_load(audit.attrs[SAVED]))
     if not slices(audit)[0].cells:
         return []
     if not isinstance(audit.ranking, Ranking):
-        if settings(audit).get("rules"):  # files of 0.1 are left as they were
+        if settings(audit).get("rules"):  # files of version 0.1 are left as they were
             return _ask(Look(None, audit), (outcomes.check_largest_query, outcomes.check_tails))
         found = _ask(Look(None, audit), SUM_CHECKS)
         return [*found, _not_asked({one.check for one in found})]
@@ -134,7 +134,7 @@ def _ask(look: Look, checks: Iterable[Check]) -> list[Finding]:
 
 
 def _not_asked(asked: set[str]) -> Finding:
-    """Say which checks an audit without rows leaves open, beside those that were asked."""
+    """Say which checks an audit without rows leaves open."""
     names = [name for name in (*NEED_ROWS.values(), *_HALF_KNOWN) if name not in asked]
     sentence = (
         f"The rows are not in memory, so these checks were not run: "
@@ -148,7 +148,7 @@ def _not_asked(asked: set[str]) -> Finding:
 
 
 def every_line(findings: list[Finding], *, shell: bool = False) -> Iterator[str]:
-    """Yield all that the checks say, for a shell if wanted; one line where all is well."""
+    """Yield everything that the checks say, for a shell if wanted; one line if all is well."""
     poor = [one for one in findings if one.state != OK]
     asked = [one for one in findings if one.check != NOT_ASKED]
     open_ = [one.sentence for one in findings if one.check == NOT_ASKED]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 OK, CAUTION, STOP = "ok", "caution", "stop"
 MARKS = {OK: "✓", CAUTION: "!", STOP: "✗"}
 ENOUGH, DIRECTION = "enough pairs", "score direction"
-HEAVY_QUERY = 0.2  # of the pairs of a group
-# Of fewer pairs one query or item always has much: the check then says that they are few.
+HEAVY_QUERY = 0.2  # share of the pairs of a group
+# Among fewer pairs one query or item always has a large share; the check then says they are few.
 FEWEST_PAIRS = 30
 # Whole queries with about this many rows are enough for shares and correlations.
 SAMPLED_ROWS = 50_000
@@ -43,11 +43,11 @@ class Finding:
         What was looked at.
     state : {"ok", "caution", "stop"}
     sentence : str
-        With the numbers; on the screen a query has its id.
+        What was seen, with numbers; on the screen a query has its id.
     remedy : str
         A call to paste, or a sentence where no call helps; empty where all is well.
     leaves : str
-        The sentence for files, in which queries are numbered; empty where it is the same.
+        The sentence for files, where queries are numbered; empty if it is the same.
     remedy_leaves : str
         The remedy for files, which names no query; empty where it is the same.
     command : str
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def for_shell(self) -> Finding:
-        """The same with its remedy as a command, where there is one."""
+        """The same finding with its remedy as a command, where there is one."""
         return replace(self, remedy=self.command) if self.command else self
 
     @property
@@ -91,7 +91,7 @@ class Finding:
         return poor and (self.is_call or self.state == STOP or self.check in (ENOUGH, DIRECTION))
 
     def to_leave(self) -> Finding:
-        """Return what may be written to a file."""
+        """Return the form that may be written to a file."""
         remedy = self.remedy_leaves or self.remedy
         return Finding(self.check, self.state, self.leaves or self.sentence, remedy)
 
@@ -132,7 +132,7 @@ class Look:
         self._commands: dict[str, str] = {}
 
     def with_command(self, finding: Finding) -> Finding:
-        """Return what a check says, with the command that its call amounts to."""
+        """Return a finding with the shell command that does the same as its call."""
         return replace(finding, command=self._commands.get(finding.remedy, ""))
 
     @cached_property
@@ -190,7 +190,7 @@ class Look:
         return float(self.options.get("n_queries", math.inf))
 
     def of_cells(self, name: str) -> dict[str, float]:
-        """Return a variable of the headline by group, of what the audit is about."""
+        """Return a variable of the headline by group, for the leading rule and mode."""
         if self.audit is None or name not in self.audit.headline:
             return {}
         at = self.audit.headline.sel(scoring_rule=self.part.rule, pairing_mode=self.part.mode)
@@ -228,7 +228,8 @@ class Look:
     def sample(self) -> Sample:
         """Whole queries, evenly spread over the log."""
         ranking = self.need_rows()
-        # Scattered, not every k-th: what alternates in a log would be on one side.
+        # Scattered, not every k-th: anything that alternates in a log would be sampled on one side
+        # only.
         scattered = (np.arange(ranking.n_queries, dtype=np.uint64) * _GOLDEN) & _LOW_BITS
         wanted = scattered <= _LOW_BITS * min(1.0, SAMPLED_ROWS / ranking.n_rows)
         wanted[0] = True
@@ -264,7 +265,7 @@ class Look:
 def line_up(score: Floats, at: Sample) -> Floats:
     """Return scores of the sample on one line, ascending, far apart between queries."""
     inside = score - score[np.cumsum(at.sizes) - at.sizes][at.query]
-    # Wider than any distance that is looked for.
+    # A gap wider than any distance of interest.
     room = 4.0 * max(float(inside.max(initial=0.0)), 1e-300)
     return np.asarray(inside + at.query * room)
 
@@ -274,13 +275,13 @@ def _literal(value: Any) -> str:
 
 
 def close_pairs(keys: Floats, epsilon: float) -> Ints:
-    """Return for each row how many rows above it, of its query, are at most epsilon away."""
+    """Return for each row how many rows above it in its query are at most epsilon away."""
     reach = np.searchsorted(keys, keys + epsilon, side="right")
     return np.asarray(reach - np.arange(1, len(keys) + 1), dtype=np.int64)
 
 
 def and_more(count: int) -> str:
-    """Return a sentence that counts further groups of which the same is true; else nothing."""
+    """Return a sentence that counts further groups for which the same is true; else nothing."""
     return f" The same holds for {count:,} more {noun(count, 'group')}." if count else ""
 
 

@@ -1,6 +1,6 @@
 """Checks of an audit: what its outcomes are like, and what its pairs rest on.
 
-Each takes a :class:`Look` with an audit, and with rows unless they stayed elsewhere, and returns a
+Each takes a :class:`Look` with an audit (and with rows, unless they stayed elsewhere) and returns a
 :class:`Finding`, or None where its question does not arise.
 """
 
@@ -34,11 +34,12 @@ from mpc_lab.text import listing, number, plural, quote
 from mpc_lab.vocabulary import AGAINST as RUN_AGAINST
 from mpc_lab.vocabulary import COMPLEMENT, DIRECTIONS, SYMMETRIC, Floats, Ints
 
-# ---- does a high score go with a high outcome?
+# ---- do high scores go with high outcomes?
 
 AGAINST = -4.0  # standard errors
 WEAKEST = -0.02
 FEWEST_QUERIES = 5
+_FALLS = "the outcome falls as the score rises, as it would if the score were a distance or a rank"
 
 
 def check_direction(look: Look) -> Finding | None:
@@ -61,7 +62,7 @@ def check_direction(look: Look) -> Finding | None:
     shown = f"Within queries the rank correlation of score and {word} is {correlation:.2f}"
     if z < AGAINST and correlation < WEAKEST:
         ascending = bool(ranking.columns.ascending)
-        sentence = f"{shown}: the score runs against the outcome, as a distance or a rank does."
+        sentence = f"{shown}: {_FALLS}."
         return Finding(name, STOP, sentence, look.again(ascending=not ascending))
     if z >= -AGAINST:
         return _reversed_among_close(look, shown) or Finding(name, OK, f"{shown}.")
@@ -69,7 +70,7 @@ def check_direction(look: Look) -> Finding | None:
 
 
 def _run_against(look: Look) -> list[str]:
-    """Return the groups with more than the items just above and less than those just below."""
+    """Return groups with higher outcomes than items just above, and lower than just below."""
     reasons = look.of_cells("verdict_reason")
     return [group for group, reason in reasons.items() if str(reason) == RUN_AGAINST]
 
@@ -90,12 +91,9 @@ def _reversed_among_close(look: Look, shown: str) -> Finding | None:
 def _direction_of_close(look: Look) -> Finding | None:
     """Say where items do not get what their scores promise on either side of a tie."""
     against = _run_against(look)
-    if not against:  # which close pairs would show of a steep slope alone
+    if not against:  # close pairs would show this from a steep slope alone
         return None
-    sentence = (
-        f"In group {quote(against[0])} the score runs against the outcome, as a distance or a "
-        f"rank does.{and_more(len(against) - 1)}"
-    )
+    sentence = f"In group {quote(against[0])} {_FALLS}.{and_more(len(against) - 1)}"
     ascending = bool(look.columns.get("ascending"))
     return Finding(DIRECTION, STOP, sentence, look.again(ascending=not ascending))
 
@@ -132,7 +130,7 @@ def check_largest_query(look: Look) -> Finding | None:
         sentence = f"The largest {word} has {shown_share(share)} of the pairs of {quote(group)}."
         return Finding(name, OK, sentence)
     heavy = [one for one, value in shares.items() if value >= HEAVY_QUERY]
-    group = max(heavy, key=pairs.__getitem__)  # a rare group with one query is not the news
+    group = max(heavy, key=pairs.__getitem__)  # a rare group in one query is no news
     share = shares[group]
     counted = "of what is counted" if look.options.get("estimand") != "pairs" else "of the pairs"
     more = ""
@@ -162,9 +160,9 @@ def _word_of_clusters(look: Look) -> str:
 
 
 def _share_units(look: Look) -> str | None:
-    """Return how units with many queries come to count like others; None where that is no help.
+    """Return how to make units with many queries count like others; None where that does not help.
 
-    The estimand of queries does not: a unit then counts as many times as it has queries.
+    The estimand ``queries`` does not do it: a unit then counts as many times as it has queries.
     """
     query, unit, weight = (look.columns.get(name) for name in ("query", "unit", "weight"))
     few = look.ranking is not None and look.ranking.n_units * HEAVY_QUERY <= 1
@@ -181,7 +179,7 @@ def _share_units(look: Look) -> str | None:
 
 
 def _only_query(look: Look) -> tuple[str, str]:
-    """Say that a log is one query, and what to do."""
+    """Say that the log has a single query, and what to do."""
     column = look.columns.get("query")
     sentence = (
         "The log has one query, so it cannot show how much gaps differ between queries, which is "
@@ -299,7 +297,7 @@ def _largest_owner_bounds(look: Look) -> dict[str, float]:
     if squares is None:
         return {}
     modes = [mode.name for mode in moments.modes]
-    # Of a mode of two sides the pairs are those below and those above a tie.
+    # The pairs of a mode of two sides are those below and those above a tie.
     row = modes.index("matched" if look.part.mode == SYMMETRIC.name else look.part.mode)
     pairs = np.maximum(moments.pairs[row, :, 0], 1)
     bounds = np.sqrt(np.maximum(squares.cc[row, :, 0], 0)) / pairs
@@ -309,7 +307,7 @@ def _largest_owner_bounds(look: Look) -> dict[str, float]:
 # ---- are outcomes complete?
 
 SLICES = 20
-YOUNG = 0.8  # of what outcomes were before
+YOUNG = 0.8  # share of the earlier mean outcome
 MOST_YOUNG = 6
 
 
@@ -391,7 +389,7 @@ def check_other_rules(look: Look) -> Finding | None:
 
 
 HEAVY_TAIL = 0.2
-TAIL_BY_CHANCE = 0.001  # of logs without a tail, at most
+TAIL_BY_CHANCE = 0.001  # the largest share of logs without a tail in which this may happen
 
 
 def check_tails(look: Look) -> Finding | None:
@@ -424,11 +422,11 @@ def check_tails(look: Look) -> Finding | None:
 
 
 def _heaviest_by_chance(look: Look, n_groups: int) -> dict[str, float]:
-    """Return, for each group, a share of the variance that one of few queries seldom exceeds.
+    """Return, for each group, the share of variance that the largest of few queries seldom exceeds.
 
-    Of n normal sums, less their mean, the largest square has more than c of all with a probability
-    of at most n times that of a Beta(1/2, n/2 - 1) above c n/(n - 1) (Grubbs). Of a dozen pairs one
-    always has much.
+    For n normal sums, less their mean, the probability that the largest square is more than the
+    share c of all squares is at most n times that of a Beta(1/2, n/2 - 1) above c n/(n - 1)
+    (Grubbs). Among a dozen pairs, one always has a large share.
     """
     queries = look.of_cells("n_queries")
     if look.options.get("cluster") == "query":
@@ -441,7 +439,7 @@ def _heaviest_by_chance(look: Look, n_groups: int) -> dict[str, float]:
 
 
 def check_complements(look: Look) -> Finding | None:
-    """Say where a group and all the others are both flagged, which is one finding."""
+    """Say where a group and all other items are both flagged, which is one finding, not two."""
     if look.audit is None:
         return None
     name, reasons = "complements", look.of_cells("verdict_reason")

@@ -26,7 +26,7 @@ from mpc_lab.results.preflight.look import (
 )
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import listing, noun, number, quote, round_count_up
+from mpc_lab.text import listing, noun, number, quote, round_count_up, two_digits
 from mpc_lab.vocabulary import MATCHED, SYMMETRIC
 
 # ---- could a gap have been found?
@@ -47,7 +47,7 @@ def check_enough_pairs(look: Look) -> Finding | None:
         return Finding(name, STOP, sentence, "Check the column of the outcome.")
     spread, pairs = _outcome_spread(look), look.of_cells("n_pairs")
     if least and set(least) == set(look.whole_groups):
-        return None  # 'labels' says it
+        return None  # the check 'labels' says it
     if least and not max(pairs.values()):
         sentence = "No query has items inside and outside a group with scores close enough."
         return Finding(name, STOP, sentence, "Check the columns of query and group.")
@@ -56,13 +56,15 @@ def check_enough_pairs(look: Look) -> Finding | None:
     known = [value if math.isfinite(value) else math.inf for value in least.values()]
     limit = FINDABLE * spread
     weak = [value for value in known if value > limit]
-    # Half of the groups; of an even number the better half.
+    # The median group; with an even number, the better of the two in the middle.
     middle = sorted(known)[(len(known) - 1) // 2]
     if middle <= limit:
-        relative = f"{number(middle, 3)} in {word}, {middle / spread:.2g} of its standard deviation"
-        sentence = f"A gap of {relative}, would be found in most groups."
+        relative = f"{two_digits(middle / spread)} of its standard deviation"
+        sentence = (
+            f"A gap of {number(middle, 3)} in {word}, {relative}, would be found in most groups."
+        )
         return Finding(name, OK, sentence)
-    # Without rows the spread is known of items in close pairs only.
+    # Without rows, the spread is known only for items in close pairs.
     among = "" if look.ranking is not None else " among close items"
     lowest, unable = min(weak), sum(map(math.isinf, known))
     of_groups = f"{len(weak):,} of {len(known):,} groups" if len(known) > 1 else "the group"
@@ -100,7 +102,7 @@ def _outcome_spread(look: Look) -> float:
 
 
 def _more_pairs(look: Look, limit: float, least: float) -> str:
-    """Return a wider threshold where that is enough, else how many queries are."""
+    """Return a wider threshold if that is enough, else how many queries would be."""
     chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
     few = any(count < Enough().pairs for count in look.of_cells("n_pairs").values())
     enough = few and not isinstance(chosen, Enough | Powered)
@@ -132,7 +134,7 @@ def _first_interval(look: Look, enough: bool) -> str:
             "orders, such as one with near-ties shuffled or from before a later rule moved items, "
             "or give examined=, with which the sides are those of the score."
         )
-    # Of as many pairs as 'largest query' asks for, or it would not be there to take.
+    # Only with as many pairs as 'largest query' asks for; with fewer it has no remedy to take.
     shares = look.of_cells("largest_query_share").items()
     heavy = any(share >= HEAVY_QUERY and pairs[g] >= FEWEST_PAIRS for g, share in shares)
     if look.n_queries > 1 and heavy:
@@ -146,7 +148,7 @@ def _first_interval(look: Look, enough: bool) -> str:
 
 
 def _most_are_never_turned(look: Look) -> bool:
-    """Whether most groups without an interval have pairs that are always shown one way round."""
+    """Whether most groups without an interval have pairs that are all shown in one order."""
     reasons = look.of_cells("verdict_reason")
     least = look.of_cells("mde_adjusted")
     unable = [str(reasons[g]) for g, value in least.items() if not math.isfinite(value)]
@@ -159,7 +161,7 @@ def _powered(look: Look, effect: float) -> Verbatim:
 
 
 def _room(look: Look) -> float:
-    """Return how many times as many pairs a threshold has that is just not too far."""
+    """Return how many times as many pairs the largest threshold that is not too far has."""
     reach = [v for v in look.of_cells("epsilon").values() if math.isfinite(v) and v > 0]
     if not reach or look.options.get("closeness", "score") != "score":
         return 0.0
@@ -172,7 +174,7 @@ def _room(look: Look) -> float:
 
 
 def _room_of_walked(look: Look) -> float:
-    """Return the same of the largest threshold that `Powered` tries, a tenth of all distances."""
+    """Return that factor for the largest threshold `Powered` tries, a tenth of all distances."""
     audit = look.audit
     if audit is None or audit.moments is None or look.part.mode == SYMMETRIC.name:
         return 0.0
@@ -182,7 +184,7 @@ def _room_of_walked(look: Look) -> float:
 
 
 def _adjustment(look: Look) -> float:
-    """Return by how much a findable gap is larger than `Powered` knows, who looks at one side."""
+    """Return how many times `Powered`, which looks at one side, underrates a findable gap."""
     error, adjusted = look.of_cells("std_error"), look.of_cells("mde_adjusted")
     alone = {group: _ERRORS_FOUND * value for group, value in error.items()}
     known = [adjusted[g] / v for g, v in alone.items() if v > 0 and math.isfinite(adjusted[g])]
@@ -215,11 +217,13 @@ def check_threshold(look: Look) -> Finding | None:
         unit = "of the score's standard deviation" if closeness == "score" else "on its scale"
         sentence = (
             f"Pairs of {len(far):,} {noun(len(far), 'group')} are up to "
-            f"{reach[group] / spread:.2g} {unit} apart ({quote(group)}): too far for a tie."
+            f"{two_digits(reach[group] / spread)} {unit} apart ({quote(group)}): too far for a tie."
         )
         chosen = parse_threshold(str(look.options.get("threshold", "Quantile(p=0.01)")))
         if closeness == "score" and (step := _step(look)) > FAR * spread:
-            sentence += f" Different scores of a query differ by {step / spread:.2g} of it or more."
+            sentence += (
+                f" Different scores of a query differ by {two_digits(step / spread)} of it or more."
+            )
             whole = "Give the score as it was before it was rounded or turned into a rank."
             return Finding(name, CAUTION, sentence, whole)
         return Finding(name, CAUTION, sentence, _nearer(look, chosen))
@@ -227,12 +231,12 @@ def check_threshold(look: Look) -> Finding | None:
         return found
     largest = max(reach.values(), default=0.0) / spread if spread else 0.0
     return Finding(
-        name, OK, f"Scores of a pair are at most {largest:.2g} standard deviations apart."
+        name, OK, f"Scores of a pair are at most {two_digits(largest)} standard deviations apart."
     )
 
 
 def _nearer(look: Look, chosen: Threshold) -> str:
-    """Return a threshold that is closer, or what is missing where a rule lacks close pairs."""
+    """Return a smaller threshold, or what is missing where a rule lacks close pairs."""
     is_wide = isinstance(chosen, Quantile) and chosen.p > Quantile().p
     if isinstance(chosen, float) or is_wide:
         return look.again(threshold=None, epsilon=None)
@@ -246,7 +250,7 @@ def _nearer(look: Look, chosen: Threshold) -> str:
 
 
 _MODEST = {Smallest: "a smaller k", Powered: "a larger effect"}
-_SPARE = 1.2  # times what is asked for: the pairs of a sample are of items of any group
+_SPARE = 1.2  # times what is asked for: a sample pairs items of any groups
 
 
 def _has_enough_near(look: Look) -> bool:
@@ -264,7 +268,7 @@ def _has_enough_near(look: Look) -> bool:
             continue
         now = max(int(close_pairs(keys, epsilon / look.scale).sum()), 1)
         near = pairs[group] * each.sum() / now
-        # A group has few pairs of each query, so that they are worth nearly as many queries.
+        # A group has few pairs in each query, so that its pairs are worth nearly as many queries.
         worth = near / (1 + near / queries)
         if near < _SPARE * wanted.pairs or worth < _SPARE * wanted.queries:
             return False
@@ -295,6 +299,6 @@ def _lacking(look: Look) -> Finding | None:
 
 
 def _threshold_of_walked(look: Look) -> Finding:
-    """Say where a rule found too few pairs: how far scores spread is not known without rows."""
+    """Say where a rule found too few pairs; the spread of scores is not known without rows."""
     fine = "The threshold found the pairs that were asked for."
     return _lacking(look) or Finding("threshold", OK, fine)

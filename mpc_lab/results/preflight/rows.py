@@ -31,7 +31,7 @@ from mpc_lab.results.preflight.look import (
 from mpc_lab.results.questions.power import threshold_of
 from mpc_lab.results.recipe import Verbatim
 from mpc_lab.results.wording import missing_rows
-from mpc_lab.text import between, listing, plural, quote
+from mpc_lab.text import between, listing, plural, quote, two_digits
 from mpc_lab.vocabulary import SYMMETRIC, Floats, Ints
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 # ---- labels
 
 SEPARATORS = ("|", ";", ",", "/")
-JOINED_SHARE = 0.2  # of the labels that hold a separator
+JOINED_SHARE = 0.2  # share of the labels that hold a separator
 FEWEST_LABELS = 5
-NUMBERS_SHARE = 0.9  # of the labels that are numbers, most of them with decimals
+NUMBERS_SHARE = 0.9  # share of the labels that are numbers, most of them with decimals
 ROWS_A_LABEL = 3.0
 
 
@@ -70,7 +70,7 @@ def check_labels(look: Look) -> Finding:
         said.append(
             f"{len(measured):,} of {len(groups):,} groups are numbers such as {measured[0]}."
         )
-        # Texts that are no numbers, and what is missing, stay without a band.
+        # Texts that are not numbers, and missing values, get no band.
         values = f"pd.to_numeric(frame[{column!a}], errors='coerce')"
         bands = f"pd.qcut({values}, 4, duplicates='drop').astype('string')"
         rows = f"frame.assign(group_in_four={bands})"
@@ -103,7 +103,7 @@ def check_labels(look: Look) -> Finding:
 
 
 def _whole_groups(look: Look) -> tuple[str, str] | None:
-    """Report groups that hold every row, so that nothing is outside to compare with."""
+    """Report groups that hold every row, which leaves nothing outside to compare with."""
     whole = look.whole_groups
     if not whole:
         return None
@@ -123,9 +123,9 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
     for mark in SEPARATORS:
         joined = [label for label in groups if mark in label.strip(mark)]
         parts = Counter(part.strip() for label in joined for part in label.split(mark))
-        recur = len(parts) < sum(parts.values())  # parts that occur once only are a name
+        recur = len(parts) < sum(parts.values())  # parts that occur only once make up a name
         if joined and max(parts.values()) == len(groups) > 1:
-            continue  # and a part of every label makes a group of all rows
+            continue  # and a part of every label would be a group of all rows
         if mark == "," and not _are_lists(groups, joined):
             continue
         if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
@@ -134,7 +134,7 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
 
 
 def _are_lists(groups: tuple[str, ...], joined: list[str]) -> bool:
-    """Whether most have two parts that other names have too: "Shoes, black" may share its end."""
+    """Whether most names have two parts that others share; "Shoes, black" may share one."""
     split = {label: {part.strip() for part in label.split(",")} for label in groups}
     known = Counter(part for found in split.values() for part in found)
     lists = [label for label in joined if sum(known[part] > 1 for part in split[label]) > 1]
@@ -145,7 +145,7 @@ def _numbers_with_decimals(groups: tuple[str, ...]) -> list[str]:
     """Return the labels that are numbers, those with decimals first; none if these are few."""
     known = [(label, value) for label in groups if (value := _as_number(label)) is not None]
     decimals = [label for label, value in known if value != math.floor(value)]
-    if 2 * len(decimals) <= len(known):  # years and stars, as some are written
+    if 2 * len(decimals) <= len(known):  # years and stars are sometimes written like this
         return []
     return [*decimals, *(label for label, value in known if value == math.floor(value))]
 
@@ -225,7 +225,7 @@ def check_producers(look: Look) -> Finding | None:
 
 
 def _owners(ranking: Ranking, column: Hashable, first: Ints) -> tuple[int, float] | None:
-    """Return how many owners a column has and their items, if it looks like one of owners."""
+    """Return the number of owners in a column, and of their items, if it looks like owners."""
     values = pd.Series(ranking.column(column))
     if not (pd.api.types.is_integer_dtype(values) or pd.api.types.is_string_dtype(values)):
         return None
@@ -271,15 +271,15 @@ def _guess(ranking: Ranking, role: str) -> Hashable | None:
 
 # ---- lists
 
-CUT_SHARE = 0.2  # of the lists that have the longest length
+CUT_SHARE = 0.2  # share of the lists that have the longest length
 FEWEST_LENGTHS = 5
-SPIKE = 4.0  # as many lists as of the next lengths
+SPIKE = 4.0  # times as many lists as at the next lengths
 
 
 def check_cut_lists(look: Look) -> Finding:
-    """Look for a heap of lists at the longest length of all: they were probably cut there."""
+    """Look for an excess of lists at the longest length of all: they were probably cut there."""
     ranking, name = look.need_rows(), "list lengths"
-    # Rows that were left out would make a heap of lists that were all of one length.
+    # Rows that were left out would turn lists that all had one length into such an excess.
     left_out = look.left_out
     query = ranking.query_code if left_out is None else left_out.query
     sizes = np.bincount(query)
@@ -299,7 +299,7 @@ def check_cut_lists(look: Look) -> Finding:
 
 
 REPEATED_SHARE = 0.02
-BEYOND_ALIKE = 2.0  # times the share of lists that are alike when rows are assigned at random
+BEYOND_ALIKE = 2.0  # times the share of equal lists when rows are assigned at random
 
 
 def check_repeated_lists(look: Look) -> Finding:
@@ -313,7 +313,7 @@ def check_repeated_lists(look: Look) -> Finding:
     crossed = mark * (1.0 + ranking.score / look.scale)
     share = _repeated_share(ranking.query_code, mark, crossed)
     if share >= REPEATED_SHARE:
-        # Few grades and no ids make lists alike that have nothing to do with each other.
+        # With few grades and no ids, unrelated lists can be equal.
         order = rng.permutation(ranking.n_rows)
         chance = _repeated_share(ranking.query_code, mark[order], crossed[order])
         share = share if share >= REPEATED_SHARE + BEYOND_ALIKE * chance else 0.0
@@ -328,7 +328,7 @@ def check_repeated_lists(look: Look) -> Finding:
 
 
 def _repeated_share(query: Ints, mark: Floats, crossed: Floats) -> float:
-    """Return the share of the lists, of 3 rows or more, whose sums are those of an earlier one."""
+    """Return the share of lists with 3 rows or more that have the sums of an earlier list."""
     size = np.bincount(query)
     long = size >= 3
     sums = {"a": np.bincount(query, mark), "b": np.bincount(query, crossed), "n": size}
@@ -368,14 +368,14 @@ def check_coarse_scores(look: Look) -> Finding | None:
 
 
 SPLIT_SHARE = 0.03
-_LAST_BITS = 1e-9  # of a distance: more than subtraction of float64 is off, less than a step
+_LAST_BITS = 1e-9  # of a distance: more than the error of a float64 subtraction, less than a step
 
 
 def _split_step(look: Look) -> Finding | None:
     """Say where scores that are epsilon apart as written are more than that as float64.
 
-    0.53 - 0.5 is a little more than 0.03, and 0.33 - 0.3 too: of scores in hundredths, some of
-    those that are as far apart as the threshold are left out, by their last bits.
+    0.53 - 0.5 is a little more than 0.03, and so is 0.33 - 0.3: with scores in hundredths, some
+    pairs that are exactly as far apart as the threshold are left out because of their last bits.
     """
     options = look.options
     if options.get("closeness", "score") != "score" or look.audit is None:
@@ -411,7 +411,7 @@ def _steps_of_walked(look: Look) -> Finding | None:
     if not known or look.columns.get("score") is None:
         return None
     group, times = max(known.items(), key=lambda entry: entry[1])
-    said = f"The threshold has {times:.2g} times the pairs that were wanted in group"
+    said = f"The threshold has {two_digits(times)} times the pairs that were wanted in group"
     if times * (1 - TIED_SHARE) >= 1:
         sentence = f"{said} {quote(group)}, because so many scores are exact ties."
         return Finding("score steps", CAUTION, sentence, "Log the score before it is rounded.")
@@ -419,7 +419,7 @@ def _steps_of_walked(look: Look) -> Finding | None:
 
 
 def _near(look: Look, keys: Floats) -> float:
-    """Return the distance that is close: the audit's, else one that 1 % of the pairs are within."""
+    """Return the distance that counts as close: the audit's, or one that holds 1 % of the pairs."""
     known = [v for v in look.of_cells("epsilon").values() if math.isfinite(v)]
     if known and look.options.get("closeness", "score") == "score":
         return float(np.median(known)) / look.scale
@@ -432,9 +432,9 @@ def _near(look: Look, keys: Floats) -> float:
     return high
 
 
-BEYOND_CHANCE = 1.25  # times what mixed queries show
-ERRORS_BEYOND = 1.0  # standard errors by which it must be more, or few queries show it by chance
-SPREAD_RATIO = 1.5  # of the close pairs of the tightest queries to those of all
+BEYOND_CHANCE = 1.25  # times the ratio that mixed queries show
+ERRORS_BEYOND = 1.0  # standard errors above that: few queries may show it by chance
+SPREAD_RATIO = 1.5  # ratio of the close pairs of the tightest queries to those of all
 
 
 def check_spread(look: Look) -> Finding | None:
@@ -455,7 +455,7 @@ def check_spread(look: Look) -> Finding | None:
         "The quarter of the queries with the least spread of scores has "
         f"{ratio:.1f} times as many close pairs as an average query"
     )
-    # In short lists the least spread is small by chance: so it is where all have one scale.
+    # In short lists the least spread is small by chance, even where all lists have one scale.
     one_scale = rest / np.where(deviation > 0, deviation, 1.0)[at.query]
     mixed = float(np.sqrt((rest**2).mean())) * np.random.default_rng(0).permutation(one_scale)
     mixed = mixed[np.lexsort((mixed, at.query))]
@@ -478,7 +478,7 @@ def _centre(score: Floats, at: Sample) -> tuple[Floats, Floats]:
 def _tight_ratio(
     score: Floats, deviation: Floats, at: Sample, epsilon: float
 ) -> tuple[float, float]:
-    """Return the share of close pairs in the quarter of least spread to that of all, and its error.
+    """Return the close share in the quarter with the least spread over that of all, and its error.
 
     Shares of the pairs of each query, so that a long list counts as much as a short one.
     """
@@ -546,7 +546,7 @@ def _are_places(ranking: Ranking, column: Hashable) -> bool:
 
 
 def _moved_share(look: Look, position: Ints) -> float:
-    """Return the share of neighbours, by place, of which the lower one has the higher score."""
+    """Return the share of neighbours, by place, in which the lower one has the higher score."""
     at = look.sample
     order = np.lexsort((position[at.rows], at.query))
     query, score = at.query[order], look.scores[order]

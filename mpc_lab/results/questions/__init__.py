@@ -1,4 +1,4 @@
-"""The questions that may be asked of an audit: one method here, one file for each that answers it.
+"""The questions that may be asked of an audit: a method here for each, and a file that answers it.
 
 A new question is a new file in this room and a method of :class:`Questions`, which carries the
 docstring that people read. The files take an :class:`~mpc_lab.results.base.AuditBase` and give a
@@ -348,7 +348,7 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
 
         :math:`\theta^* = \sum_k w_k D_k / \sum_k w_k c_k` over queries with c pairs and the sum D
         of outcome differences, w how often each is drawn, the same draws for all cells. The
-        threshold of a cell does not change.
+        threshold of a cell stays the same.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ Covariates = str | Sequence[str] | Mapping[str, ArrayLike]
 
 SIDES = ("group", "others")
 _MOST_VALUES = 30
-# What pandas calls numbers that came as objects, as beside None.
+# What pandas calls numbers that are stored as objects, for example beside None.
 _NUMBERS = ("integer", "floating", "mixed-integer-float")
 _MOST_PLACEBOS = 100_000
 _DIFFERENCES = {
@@ -179,7 +179,7 @@ def _placebos(permutations: Any) -> int:
 
 
 def read_covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Floats]:
-    """Return one array of numbers by row for each covariate, and for each value of a text."""
+    """Return an array of numbers by row for each covariate, and for each value of a text."""
     if isinstance(covariates, Mapping):
         given = {str(name): np.asarray(values) for name, values in covariates.items()}
     else:
@@ -196,7 +196,7 @@ def read_covariates(ranking: Ranking, covariates: Covariates) -> dict[str, Float
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, Floats]:
-    """Return numbers as they are, and of a text one column a value; missing texts are a value."""
+    """Return numbers as they are, and text as one column for each value; missing is a value too."""
     if values.dtype.kind in "biuf":
         return {name: values.astype(np.float64)}
     missing = np.asarray(pd.isna(values), dtype=np.bool_)

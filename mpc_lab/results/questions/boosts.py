@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
 
 
-# Why a boost has no answer on other terms.
+# Why a boost is not defined on other terms.
 _NO_BOOST = {
     "closeness": "A boost is in units of the score, and so must be the distances it is held to.",
     "contrast": "A boost is judged by the mean of outcomes, which the sign of differences hides.",
@@ -34,13 +34,13 @@ _OF_GAP = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective
 
 
 def refuse_boost(audit: AuditBase, method: str) -> None:
-    """Refuse to boost scores that there are not, or on terms that a boost has no answer on."""
+    """Refuse to boost where there are no scores, or on terms for which a boost is not defined."""
     refuse_rank_only(audit, method)
     refuse_terms(audit, method, _NO_BOOST)
 
 
 def shown_order_caution(ranking: Ranking) -> str:
-    """Say what a boost rests on where places are known and nothing undoes what they do."""
+    """Say what a boost assumes where places are known and their effect is not undone."""
     if not ranking.columns.sides_by_place:
         return ""
     return (
@@ -132,7 +132,7 @@ class FairBoost:
     level : float
     note : str
     caution : str
-        What the numbers rest on where the log has positions and no ``examined=``; else empty.
+        What the numbers assume where the log has positions and no ``examined=``; else empty.
     """
 
     group: str
@@ -163,13 +163,13 @@ class FairBoost:
 
     @property
     def settled(self) -> bool:
-        """Whether the log tells the boost: a root, and a set that is bounded on both sides."""
+        """Whether the log determines the boost: a root, and a set bounded on both sides."""
         bounded = not (self.unbounded_low or self.unbounded_high)
         return bool(self.n_crossings and self.confidence_set and bounded)
 
     @property
     def sentence(self) -> str:
-        """What was found and what was measured, in words."""
+        """What was found and measured, in words."""
         who, level = quote(self.group), percent(self.level)
         reach = describe_set(self)
         if np.isnan(self.alpha):

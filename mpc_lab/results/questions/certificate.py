@@ -31,8 +31,8 @@ class Certificate:
     ----------
     group, scoring_rule : str
     alpha : float
-        The largest certified boost, in units of the score; 0 where none is, as where the pairs
-        fill fewer than 4 bins. `sentence` gives the reason.
+        The largest certified boost, in units of the score; 0 where none is certified, such as when
+        the pairs fill fewer than 4 bins. `sentence` gives the reason.
     mpc_epsilon : float
         The largest threshold up to which MPC itself has a lower band above 0. For comparison
         only: a mean over distances up to ε does not give the mean at each distance.
@@ -44,8 +44,9 @@ class Certificate:
         Over ``bin``: its distances, its mean with the simultaneous band, and the same for all
         distances up to its right end (``cumulative_…``).
     assumption_p_value : float
-        Of a Wald test of the assumption: whether the gap of the group at a tie is the same in all
-        quintiles of the pair's mean score and in all segments; NaN where it cannot be tested.
+        The p-value of a Wald test of the assumption: whether the gap of the group at a tie is the
+        same in all quintiles of the pair's mean score and in all segments; NaN where it cannot be
+        tested.
     assumption_terms : int
         How many differences are tested at once.
     """
@@ -178,7 +179,7 @@ def _assumption(audit: AuditBase, cell: CellRows, group: str, rule: str) -> Assu
     by_place = rule == "baseline" and ranking.columns.sides_by_place
     segment = None
     if ranking.segment_code is not None:
-        # A query that has lost all its rows has no pair, whatever its segment.
+        # A query that has lost all its rows has no pairs, so its segment does not matter.
         first = np.minimum(cell.log.starts[:-1], max(len(cell.log.row) - 1, 0))
         segment = ranking.segment_code[cell.log.row[first]] if len(cell.log.row) else None
     return check_assumption(walk, Design(1, width, by_place), segment, n_segments)

@@ -131,7 +131,7 @@ def closeness(audit: AuditBase, group: str, rule: str, mode: str) -> xr.Dataset:
 
 
 def _threshold(options: dict[str, Any], log: Log, epsilon: float) -> Quantile | Smallest:
-    """Return the threshold of the audit; for a number, on which scales differ, as many pairs."""
+    """Return the audit's threshold; a number, which fits one scale only, becomes as many pairs."""
     written = parse_threshold(str(options["threshold"]))
     if isinstance(written, Quantile | Smallest):
         return written

@@ -51,7 +51,7 @@ def compare(
 
 
 def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
-    """Return the rivals of every group, adjusted over all groups whichever were asked for.
+    """Return the rivals of every group, adjusted over all groups whichever are asked for.
 
     They are kept with the audit, because a question about one group needs all of them.
     """
@@ -62,7 +62,7 @@ def _rivals(audit: AuditBase, k: int) -> dict[str, list[Comparison]]:
 
 
 def _ranks(audit: AuditBase) -> dict[str, list[Comparison]]:
-    """Return the inequalities at each rank, a family of their own: no rival's flag changes."""
+    """Return the inequalities at each rank, a family of their own that changes no rival's flag."""
     from mpc_lab.comparators.inequalities import inequalities
 
     return _of_every_group(audit, ("by rank",), partial(inequalities, by_rank=True))
@@ -86,7 +86,7 @@ def _of_every_group(
     _, level, seed = inference_options(audit)
     how: dict[str, Any] = {"k": k, "level": level, "seed": seed}
     first = Case(ranking, audit.groups[0], **how)
-    # What all groups share is made with the first, before threads could make it twice.
+    # What all groups share is made with the first group, before threads could make it twice.
     found = [measure(first)]
     with start_pool(n_threads()) as pool:
         found += pool.map(
@@ -101,7 +101,7 @@ def _mpc(audit: AuditBase, group: str) -> Comparison:
     from mpc_lab.comparators.registry import compare_mpc
 
     rule = audit.headline["scoring_rule"].values.tolist()
-    # What the summary leads with: its sentence speaks of close scores, which every mode compares.
+    # The mode that the summary leads with; its sentence is about close scores, as in every mode.
     cell = audit.headline.sel(
         group=group,
         scoring_rule="baseline" if "baseline" in rule else rule[0],

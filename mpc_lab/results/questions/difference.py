@@ -1,4 +1,4 @@
-"""Differences of gaps from the rows: two rules, two groups, two modes, two audits."""
+"""Differences of gaps from the rows: of two rules, two groups, two modes or two audits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ROMANO_WOLF = "Adjusted by Holm: Romano–Wolf needs the sums of single queries
 
 @dataclass(frozen=True)
 class Compared:
-    """A cell of an audit: one of the two things that a difference is of."""
+    """A cell of an audit: one of the two sides of a difference."""
 
     audit: AuditBase
     group: str
@@ -61,7 +61,7 @@ class Compared:
 
     @cached_property
     def _at(self) -> tuple[int, ...] | None:
-        """Where the cell is: a look at a label each time would take longer than the sums."""
+        """The index of the cell: looking up labels each time would take longer than the sums."""
         if self.group not in self.audit.groups:
             return None
         labels = zip(HEADLINE_DIMS, (self.group, self.rule, self.mode), strict=True)
@@ -76,7 +76,7 @@ class SharedCodes:
     Attributes
     ----------
     query, item : int64 arrays or None
-        From the codes of the ranking to the shared ones; None where they are these.
+        From the codes of the ranking to the shared ones; None where they are the same.
     rows_shared : bool
         Whether the rows have the same numbers too.
     first_pair : int
@@ -144,7 +144,7 @@ class ListedRows:
         return list_estimate(pairs.d, shares, query, inside, outside, pair, places)
 
     def _number(self, row_i: Ints, row_j: Ints, query: Ints) -> Ints:
-        """Return numbers that tell pairs apart, in both audits alike."""
+        """Return numbers that identify pairs, the same in both audits."""
         if self._codes.rows_shared:
             least, most = np.minimum(row_i, row_j), np.maximum(row_i, row_j)
             return np.asarray(least * self.ranking.n_rows + most)
@@ -350,7 +350,7 @@ def _from_walk(
             by_item=VARIANCES[str(options["cluster"])].needs_items,
             owner=str(options.get("owner", ITEM)),
         )
-        # A log compared with one group alone has lost the other rows of its lists.
+        # If groups are compared with one other group, the log has lost all other rows of its lists.
         more = {}
         if cells[0][0][0].rule != cells[0][0][1].rule and source.terms.against is None:
             of_lists = (contrasts[: len(groups)], TOP, float(options["level"]))
@@ -363,7 +363,7 @@ def _from_walk(
 def _shared_codes(
     new: AuditBase, old: AuditBase
 ) -> tuple[tuple[SharedCodes, SharedCodes], list[str]]:
-    """Return one numbering of the queries and items of two audits, and what to say of it."""
+    """Return one numbering of the queries and items of two audits, and the notes on it."""
     from mpc_lab.results.pooling import names_of_owners
 
     one, other = need_rows(new, "difference"), need_rows(old, "difference")
@@ -418,7 +418,7 @@ def _number_together(one: NDArray[Any], other: NDArray[Any]) -> tuple[tuple[Ints
 def _lists(
     rows: Sequence[ListedRows], cells: Sequence[tuple[Compared, Compared]]
 ) -> dict[str, Floats]:
-    """Return what becomes of the lists: NDCG, DCG, the top and places, paired by query."""
+    """Return how the lists change: NDCG, DCG, the top and places, paired by query."""
     from mpc_lab.objective.ndcg import change_between, query_objective
     from mpc_lab.pairing.pairs import ranks
 
@@ -437,7 +437,7 @@ def _lists(
             found.append(found[-1])
             continue
         last = (given[0], given[1])
-        # The other log may have its new scores as those of the log.
+        # The new scores may be the logged scores of the other log.
         used = [
             opened.ranking.score if scores is None else scores
             for opened, scores in zip(rows, given, strict=True)
@@ -456,7 +456,7 @@ def _lists(
 
 
 def _churn(ranking: Ranking, new: Ints, old: Ints) -> dict[str, float]:
-    """Return the share of queries whose top differs, and how far items move in the mean."""
+    """Return the share of queries whose top differs, and how far items move on average."""
     differs = (new <= TOP) != (old <= TOP)
     changed = np.bincount(ranking.query_code[differs], minlength=ranking.n_queries) > 0
     return {"churn": float(changed.mean()), "displacement": float(np.abs(new - old).mean())}
@@ -535,7 +535,7 @@ def label(
 
 
 def _of_headlines(both: Sequence[tuple[Compared, Compared]]) -> dict[str, NDArray[Any]]:
-    """Return what the two headlines say of the cells that are compared."""
+    """Return the variables of the two headlines for the cells that are compared."""
 
     def read(which: int, name: str) -> Floats:
         return np.array([cell[which].value(name) for cell in both])
@@ -548,11 +548,11 @@ def _of_headlines(both: Sequence[tuple[Compared, Compared]]) -> dict[str, NDArra
     return found
 
 
-# ---- pairs that changed sides: what a difference of two rules is made of
+# ---- pairs that changed sides, which make up the difference of two rules
 
 
 def changed_sides(new: Compared, old: Compared) -> pd.DataFrame:
-    """Return the pairs that are close under old or new, and whose order is another under new.
+    """Return the pairs that are close under old or new, and in a different order under new.
 
     Parameters
     ----------
@@ -566,7 +566,7 @@ def changed_sides(new: Compared, old: Compared) -> pd.DataFrame:
         them), ``was`` and ``is`` (whether the item of the group is below or above the other),
         ``score``, ``other_score`` under old, ``new_score``, ``other_new_score``, ``outcome``,
         ``other_outcome``, ``difference``; the closest under old first. ``attrs["n_close"]`` is how
-        many pairs are close under either.
+        many pairs are close under at least one of the two.
     """
     sides = [ListedRows(cell.audit, SharedCodes()) for cell in (new, old)]
     ranking = sides[0].ranking

@@ -23,10 +23,10 @@ class DriverQuestions(AuditBase):
     ) -> xr.Dataset:
         r"""Leave out each query, item or producer in turn, and name those that move the gap most.
 
-        :math:`\theta_{(-c)} = (D - D_c) / (P - P_c)` with the pairs of cluster c left out; of the
-        mean of two sides the same inside each side and cell of places, before they are joined.
-        Scores, the threshold and all other pairs stay as they are. A finding that one cluster
-        makes or breaks is a finding about that cluster.
+        :math:`\theta_{(-c)} = (D - D_c) / (P - P_c)` with the pairs of cluster c left out; for the
+        mean of two sides this is done inside each side and cell of places, before they are joined.
+        Scores, the threshold and all other pairs stay as they are. A finding that one cluster makes
+        or breaks is a finding about that cluster.
 
         Parameters
         ----------
@@ -50,8 +50,8 @@ class DriverQuestions(AuditBase):
             ``mean_difference`` of its own pairs, ``without`` (the estimate without it, NaN where
             too little is left), ``change``, ``without_ci_low``, ``without_ci_high``,
             ``without_verdict`` with its reason, ``verdict_changes``, and ``number``, by which
-            charts and reports name queries. Of items with a label there is ``label`` too, by which
-            these name them. For the verdict the other groups stay as they are.
+            charts and reports name queries. For items with a label there is also ``label``, which
+            charts and reports show. For the verdict the other groups stay as they are.
 
         Examples
         --------

@@ -97,7 +97,7 @@ def _neighbours(ranking: Ranking, places: int) -> Neighbours:
 
 
 def _near(distance: Any) -> float:
-    """Return the distance that one neighbour in twenty is within."""
+    """Return the distance that holds one pair of neighbours in twenty."""
     if not len(distance):
         return 0.0
     k = max(1, int(np.ceil(_SHARE * len(distance))))
@@ -112,21 +112,21 @@ class PlaceQuestions(AuditBase):
     ) -> xr.Dataset:
         r"""Estimate how often each place is looked at, from neighbours with nearly equal scores.
 
-        Of two items shown at places k and k + 1 with nearly the same score, the upper one's surplus
-        of outcomes is due to its place. Over all such neighbours, of any group,
+        If two items at places k and k + 1 have nearly the same score, the surplus of the upper
+        one's outcomes is due to its place. Over all such neighbours, of any group,
         :math:`R_k = \sum y_{upper} / \sum y_{lower}`, :math:`e_1 = 1` and
         :math:`e_{k+1} = e_k / R_k`. No experiment is needed. What is returned can be given to
         ``examined=``: outcomes are then divided by it. Intervals of an audit made so do not allow
-        for the uncertainty of the curve. Where people stop at the first item they like (a
-        cascade), there is no single number a place, and the estimate is high at later places.
-        Where the log has weights, a neighbour counts that of its query; ``estimand=`` has no say,
-        because a query has one pair a place.
+        for the uncertainty of the curve. Where people stop at the first item they like (a cascade),
+        there is no single number a place, and the estimate is high at later places. Where the log
+        has weights, a pair of neighbours counts the weight of its query; ``estimand=`` makes no
+        difference, because a query has one pair at each place.
 
         Parameters
         ----------
         epsilon : float, optional
-            The largest distance of two neighbours' scores; by default that within
-            which 5 % of neighbours are.
+            The largest distance of two neighbours' scores; by default the distance that holds 5 %
+            of neighbours.
         places : int
             The last place to estimate. A place with fewer than 20 effective queries, or
             without any outcome on a side, ends it (attribute ``ended``).

@@ -55,7 +55,7 @@ def drivers(
     change = found.without - found.estimate
     size = np.where(np.isnan(change), np.inf, np.abs(change))
     some = np.flatnonzero(found.n_pairs > 0)
-    # The largest change first; of equal ones that with the most pairs.
+    # The largest change first; among equal changes, the one with the most pairs.
     order = some[np.lexsort((some, -found.share[some], -size[some]))][:limit]
     judge_again = _Judge(audit, cell, group, rule, mode, epsilon)
     without = [judge_again(known[by] != code) for code in order.tolist()]
@@ -130,7 +130,7 @@ def _leave_out(cell: CellRows, mode: str, epsilon: float, by: str, code: Ints) -
     clusters: tuple[Ints, ...] = (one,)
     if by in ("item", "producer"):
         other = code[pairs.row_j]
-        # A pair inside one producer is in it once.
+        # A pair inside one producer counts once.
         clusters = (one, np.where(other == one, -1, other))
     return leave_one_out(parts, clusters, _n_codes(cell, by))
 
@@ -181,7 +181,7 @@ class _Judge:
         cells = judge(
             whole.modes,
             [_put(infer(whole, **how), own, self.audit.groups.index(self.group))],
-            # How cells move together without the cluster is not known.
+            # The joint movement of cells without the cluster is not known.
             method="holm" if method == "romano_wolf" else method,
             level=level,
             tolerance=options.get("tolerance"),
@@ -230,7 +230,7 @@ class _Judge:
 
 
 def _put(every: Estimates, own: Estimates, group: int) -> Estimates:
-    """Return the estimates of all groups with those of one put in their place."""
+    """Return the estimates of all groups, with those of one group replaced."""
     changed: dict[str, Any] = {}
     for name in _NUMBERS:
         values = getattr(every, name).astype(object if name == "reason" else np.float64)

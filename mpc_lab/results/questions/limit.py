@@ -82,7 +82,7 @@ def _given(bandwidth: float) -> float:
 
 
 def _chosen(cell: CellRows) -> tuple[float, dict[str, CellPairs]]:
-    """Choose the bandwidth from the matched pairs, 0 where there is none; those inside it too."""
+    """Choose the bandwidth from the matched pairs, 0 without any; also return those inside it."""
     from mpc_lab.inference.bandwidth import LARGEST_LIST, choose_bandwidth
     from mpc_lab.pairing.pairs import nearest_distance
 
@@ -120,7 +120,7 @@ def _of_mode(
             cluster=cluster,
             level=level,
         )
-    # Without a bandwidth there are ties alone, and no density to draw.
+    # Without a bandwidth there are only ties, and no density to draw.
     near = distance_density(pairs.distance, h, total=cell.count(mode), bins=BINS) if h > 0 else None
     return {
         **asdict(found),
@@ -162,7 +162,7 @@ class Tie:
         The gap at a tie: the mean of the two fitted differences there. Where sides are means it is
         that of symmetric pairs.
     place : tuple of (estimate, low, high)
-        Half the difference of the two. Both are NaN where not estimable.
+        Half the difference of the two. Both intervals are NaN where not estimable.
     overall : tuple of (estimate, low, high)
         The gap of symmetric pairs: the mean of both sides over all distances up to ε, about which
         an audit has a verdict. It is better known than the middle, and may differ from it where
@@ -231,7 +231,7 @@ def tie(
         overall = _values(None if means is None else means.mean)
         known = _headline(audit, group, scoring_rule) if is_headline else None
         if known is not None:
-            # The same number, with the variance of the audit.
+            # The same estimate, but with the variance of the audit.
             overall = _read(known, "estimate", "ci_low", "ci_high")
         middle = overall
         if fitted is not None:

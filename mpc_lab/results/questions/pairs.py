@@ -46,7 +46,8 @@ def pairs(
     audit, group, rule, mode, epsilon, limit
         See :meth:`mpc_lab.Audit.pairs`.
     show_ids : bool
-        Whether queries have their ids, as on the screen, or are numbered, for what leaves it.
+        Whether queries have their ids, as on the screen, or are numbered, as in files that leave
+        it.
     """
     limit = _limit(limit)
     ranking = need_rows(audit, "pairs")
@@ -150,13 +151,13 @@ class CellPairs:
         return None if self.weights is None else self.weights.of_pairs
 
     def codes(self) -> PairCodes:
-        """Return what pairs share that makes them dependent in this audit, and what they count."""
+        """Return what makes pairs dependent in this audit, and what they count."""
         from mpc_lab.inference.clustered import pair_codes
 
         return pair_codes(self.query, self.owner_i, self.owner_j, self.owner, weight=self.weight)
 
     def item_codes(self) -> PairCodes:
-        """Return what the pairs share, with items that are items, and not their producers."""
+        """Return what the pairs share, going by items and not by their producers."""
         from mpc_lab.inference.clustered import pair_codes
 
         return pair_codes(self.query, self.item_i, self.item_j, weight=self.weight)
@@ -224,7 +225,7 @@ class CellRows:
 
     @property
     def owner_code(self) -> Ints | None:
-        """Whose pairs move together, for each row of the log: its producer, or its item."""
+        """The cluster of each row of the log: its producer, or its item."""
         return None if self.ranking.item_code is None else self.log.cluster
 
     @property
@@ -241,7 +242,7 @@ class CellRows:
     def parts_by_unit(self, mode: str, epsilon: float) -> tuple[csr_array, csr_array, csr_array]:
         """Return weight, sum and number of each unit's pairs on the sides of a mode of two.
 
-        Sides that go by scores have no number: they count however few pairs they have.
+        Sides that go by scores need no number, because they count however few pairs they have.
         """
         from scipy.sparse import csr_array
 
@@ -279,7 +280,7 @@ class CellRows:
         return replace(by_score(*listed, direction, tie, pairs.codes()), counts=pairs.weights)
 
     def pairs(self, mode: str, epsilon: float, n_pairs: float = np.inf) -> CellPairs:
-        """List the pairs up to a distance; without an upper bound of their number, count first."""
+        """List the pairs up to a distance; count them first unless an upper bound is given."""
         return self.pairs_of(*self.rows_of_pairs(mode, epsilon, n_pairs))
 
     def rows_of_pairs(
@@ -296,7 +297,7 @@ class CellRows:
         """Return pairs of given rows."""
         code, owner = self.item_code, self.owner_code
         items = None if code is None else (code[i], code[j])
-        # Where items are clusters of their own, they need not be looked up twice.
+        # If items are the clusters, they need not be looked up twice.
         owners = items if owner is code else None if owner is None else (owner[i], owner[j])
         return CellPairs(
             row_i=i,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("estimate", "std_error", "ci_low", "ci_high", "p_value", "n_effective", "dof")
 _ADJUSTED = ("p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "ci_cut")
-MOST_PAIRS = 20_000_000  # each is visited twice
+MOST_PAIRS = 20_000_000  # each pair is visited twice
 _KINDS = ("alone", "net")
 _METHOD = (
     "weighted least squares over all pairs of a query at most `width` apart, weights falling to 0 "
@@ -65,9 +65,8 @@ class PartialGaps:
         Over covariate: ``covariate_estimate`` and its interval. ``slope_…``, of the score, and
         ``constant_…``, what being the upper one is worth. ``left_out``: columns that
         are not in the regression, with ``left_out_reason``: ``collinear``, or ``alike`` where both
-        items of every pair have the same value. Over group: ``against``, the group left out
-        against whose items a gap is net of the others, or empty. Attributes: ``width``,
-        ``n_pairs`` and more.
+        items of every pair have the same value. Over group: ``against``, the left-out group whose
+        items the net gap is relative to, or empty. Attributes: ``width``, ``n_pairs`` and more.
     """
 
     data: xr.Dataset
@@ -87,7 +86,7 @@ class PartialGaps:
 
     @property
     def sentence(self) -> str:
-        """What holding the other groups fixed changes, the largest changes first."""
+        """What changes when the other groups are held fixed, the largest changes first."""
         alone, net = (self.data["estimate"].sel(kind=kind).values for kind in _KINDS)
         change = np.abs(net - alone)
         order = [k for k in np.argsort(-np.nan_to_num(change, nan=-1.0)) if np.isfinite(change[k])]
@@ -125,7 +124,7 @@ class PartialGaps:
 
     @property
     def references(self) -> list[str]:
-        """Which net gaps are against one group that was left out, not all other items, in words."""
+        """Which net gaps are relative to one left-out group, not to all other items, in words."""
         pairs = zip(self.data["group"].values, self.data["against"].values, strict=True)
         found: dict[str, list[str]] = {}
         for group, against in pairs:
@@ -191,10 +190,10 @@ def partial(
 def _walk(
     audit: AuditBase, covariates: Covariates
 ) -> Iterator[tuple[Walk, ColumnNames, list[str]]]:
-    """Walk the logged scores on the terms of an audit, where the rows are; name the covariates."""
+    """Walk the log under its logged scores, on the terms of an audit; name the covariates."""
     from mpc_lab.pairing.log import PlainWalk, apply_terms, select_groups, sort_rows
 
-    # Values that are given by row need the rows.
+    # Covariates that are given as arrays by row need the rows in memory.
     again = None if isinstance(covariates, Mapping) else audit._walk_with
     if audit.ranking is None and again is not None:
         names = list(dict.fromkeys(str(name) for name in names_in(covariates)))
@@ -212,7 +211,7 @@ def _walk(
 
 
 def _refuse_roles(audit: AuditBase, names: list[str]) -> None:
-    """Refuse a covariate that is a group, held fixed already, or that the gaps are gaps in."""
+    """Refuse a covariate that is a group, is held fixed already, or is the outcome itself."""
     both = [name for name in names if name in audit.groups]
     if both:
         raise MpcError(

@@ -25,7 +25,7 @@ from mpc_lab.results.assemble import (
 from mpc_lab.results.base import correction_of, has_sums, settings
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.results.wording import columns_of, outcome_word
-from mpc_lab.text import between, listing, noun, percent, quote, round_count_up
+from mpc_lab.text import between, listing, noun, percent, quote, round_count_up, two_digits
 from mpc_lab.vocabulary import AGAINST as RUN_AGAINST
 from mpc_lab.vocabulary import (
     CR3,
@@ -97,7 +97,7 @@ def power(audit: AuditBase, effect: float | None, power: float) -> xr.Dataset:
 
 
 def _floor(found: Any) -> Any:
-    """Return what more queries of the same items, or producers, cannot lower."""
+    """Return the variance that more queries of the same items, or producers, cannot lower."""
     over_items = owner_variance(found.variance_by)
     if over_items is None:
         return np.where(np.isnan(found.std_error), np.nan, 0.0)
@@ -125,7 +125,7 @@ def _label(
 # ---- the same in words, for an audit that decides little
 
 POWER = 0.8
-# With fewer than these a threshold that was chosen in another way leaves too little to find.
+# With fewer than these, a threshold that was chosen in another way has too few pairs.
 _FEW_PAIRS, _FEW_QUERIES = Enough().pairs, Enough().queries
 _FEW_GROUPS = 3
 
@@ -153,11 +153,11 @@ def findable(audit: Audit, part: Slice, options: Mapping[str, Any]) -> Iterator[
     ----------
     audit : Audit
     part : Slice
-        Of which the undecided groups are meant.
+        The part whose undecided groups are meant.
     options : mapping
         What :func:`mpc_lab.results.base.settings` gives.
     """
-    if options.get("rules"):  # verdicts of 0.1 are left as they were
+    if options.get("rules"):  # verdicts of version 0.1 are left as they were
         return
     undecided = part.having(INCONCLUSIVE)
     if undecided:
@@ -185,11 +185,12 @@ def _least(
     if not known:
         return
     (low, best), (high, worst) = min(known), max(known)
-    shown = f"{low:.2g}" if len(undecided) == 1 else f"{low:.2g} ({quote(best)})"
-    if f"{low:.2g}" != f"{high:.2g}":
-        shown += f" to {high:.2g} ({quote(worst)})"
+    least, most = two_digits(low), two_digits(high)
+    shown = least if len(undecided) == 1 else f"{least} ({quote(best)})"
+    if least != most:
+        shown += f" to {most} ({quote(worst)})"
     elif len(known) > 1:
-        shown = f"{low:.2g}"
+        shown = least
     adjusted = ", with the adjustment of the verdicts" if name == "mde_adjusted" else ""
     yield (
         f"The smallest gap in {outcome_word(options)} that these pairs find in {percent(POWER)} of "
@@ -204,14 +205,18 @@ def _of_spread(audit: Audit, low: float, high: float) -> str:
     spread = float(audit.ranking.outcome.std())
     if not 0 < spread < math.inf:
         return ""
-    shown = between([low / spread, high / spread], ".2g")
+    shown = _range([low / spread, high / spread])
     return f", which is {shown} standard deviations of the outcome"
+
+
+def _range(gaps: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(two_digits(end) for end in (min(gaps), max(gaps))))
 
 
 def _say_needed(
     audit: Audit, part: Slice, undecided: list[Cell], options: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Say how many queries the undecided groups need, by the same adjustment as their verdicts."""
+    """Say how many queries the undecided groups need, with the adjustment of their verdicts."""
     effect = gap_that_matters(options)
     if effect is None or not has_sums(audit):
         return
@@ -239,7 +244,7 @@ def _next_step(audit: Audit, part: Slice, undecided: list[Cell], options: Mappin
     threshold = threshold_of(options)
     chosen = isinstance(threshold, Enough | Powered)
     few = any(c.pairs < _FEW_PAIRS or c.effective < _FEW_QUERIES for c in undecided)
-    # One source of advice: sentences of the preflight have the numbers, and calls made for them.
+    # One source of advice: the preflight has the numbers, and calls made from them.
     advised = [one for one in audit._checked if one.leads_on]
     stops = bool(advised) and advised[0].state == "stop"
     known = any(one.check == "score direction" for one in advised)
@@ -344,13 +349,14 @@ def tried(audit: Audit, part: Slice) -> Iterator[str]:
     what = "the smallest gap that matched pairs find there"
     if len(known) <= _FEW_GROUPS:
         listed = [
-            f"{quote(group)} {', '.join(f'{gap:.2g} at {epsilon:.2g}' for epsilon, gap in pairs)}"
+            f"{quote(group)} "
+            + ", ".join(f"{two_digits(gap)} at {epsilon:.2g}" for epsilon, gap in pairs)
             for group, pairs in known.items()
         ]
         yield f"{start}; {what}, by epsilon: {'; '.join(listed)}."
         return
     least = [pairs[0][1] for pairs in known.values()], [pairs[-1][1] for pairs in known.values()]
-    first, last = (between(gaps, ".2g") for gaps in least)
+    first, last = (_range(gaps) for gaps in least)
     yield f"{start}; {what}: {first} at the smallest that can be estimated, {last} at the largest."
 
 

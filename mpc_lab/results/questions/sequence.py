@@ -22,7 +22,7 @@ from mpc_lab.vocabulary import Floats, Ints
 Cells = dict[str, NDArray[Any]]
 
 ROWS, SUMS, ASYMPTOTIC = "betting", "betting from sums", "asymptotic"
-# Their α is a third of the spread of all scores, which is another one at every look.
+# Their α is a third of the spread of all scores, which changes from look to look.
 _MOVING = ("boosted", "demoted")
 _ALIKE = "Its bets are on a mean over pairs that count alike."
 
@@ -51,7 +51,7 @@ def intervals(audit: AuditBase, planned: int, level: float) -> tuple[Floats, Flo
     Parameters
     ----------
     audit : Audit
-        At a threshold that was fixed in advance, of an outcome with bounds.
+        An audit at a threshold that was fixed in advance, whose outcome has bounds.
     planned : int
         See :meth:`mpc_lab.Audit.confidence_sequence`.
     level : float
@@ -72,7 +72,7 @@ def _fixed_threshold(audit: AuditBase) -> float:
 
 
 def _refuse_weights(audit: AuditBase) -> None:
-    """Refuse weighted pairs: bets are on a mean over at most `pairs_cap` equal pairs a query."""
+    """Refuse weighted pairs: bets are on a mean of at most `pairs_cap` equal pairs a query."""
     refuse_terms(audit, "confidence_sequence", {"estimand": _ALIKE})
     if columns(audit).get("weight") is not None:
         raise MpcError(
@@ -82,15 +82,15 @@ def _refuse_weights(audit: AuditBase) -> None:
 
 
 def _bets(audit: AuditBase, planned: int, level: float) -> tuple[Cells, dict[str, Any]]:
-    """Return the cells by bets on bounded outcomes, and what they rest on."""
+    """Return the cells by bets on bounded outcomes, and the method that was used."""
     from mpc_lab.results.plan import find_bounds
 
     _fixed_threshold(audit)
     _refuse_weights(audit)
     given = settings(audit).get("bounds")
     ranking = audit.ranking
-    # A walked log whose rows were read for another question still goes by its sums: the way must
-    # not change between two looks.
+    # A walked log uses its sums even if its rows were read for another question, because the method
+    # must not change between two looks.
     if ranking is not None and audit._reread is None:
         known = None if given is None else (given[0], given[1])
         sign = terms_of(settings(audit)).contrast == SIGN
@@ -142,7 +142,7 @@ def _from_rows(
             log, _ = compare_group(ranking, group, rule_scores(audit, group, rule, shown), terms)
             member = log.masks[0] != 0
             for m, mode in enumerate(modes):
-                if mode.two_sided:  # a mean of two means is not a ratio of sums to bet on
+                if mode.two_sided:  # a mean of two means is not a ratio of sums, which bets need
                     continue
                 c, d = capped_by_unit(log, member, mode.side, epsilon, cap, seed)
                 totals = np.array([c.sum(), d.sum()])
@@ -165,7 +165,7 @@ def _order(ranking: Ranking) -> Ints:
 
 
 def _from_sums(audit: AuditBase, bounds: tuple[float, float], cap: int, level: float) -> Cells:
-    """Bet on all queries at once, which needs no order of theirs."""
+    """Bet on all queries at once, in any order."""
     from mpc_lab.inference.sequence import sequence_from_sums
 
     assert audit.moments is not None
@@ -208,13 +208,13 @@ def _rules(audit: AuditBase) -> list[str]:
 
 
 def _is_fixed(audit: AuditBase, rule: str) -> bool:
-    """Whether the scores of a rule are the same at every look; those that are fitted are not."""
+    """Whether the scores of a rule are the same at every look; fitted scores are not."""
     fitted = json.loads(str(settings(audit).get("in_sample", "[]")))
     return rule not in fitted and rule not in _MOVING
 
 
 def _many_queries(audit: AuditBase, planned: int, level: float) -> Cells:
-    """Return the sequence that rests on the central limit theorem."""
+    """Return the sequence that is based on the central limit theorem."""
     from mpc_lab.inference.sequence import confidence_sequence as asymptotic_sequence
 
     _fixed_threshold(audit)
@@ -230,7 +230,7 @@ def _many_queries(audit: AuditBase, planned: int, level: float) -> Cells:
         planned=planned,
         tests=len(audit.groups),
     )
-    # Pairs of one query alone have a raw variance of 0, which says nothing.
+    # The pairs of a single query have a raw variance of 0, which says nothing.
     known = np.stack([one.estimable[..., 0] for one in found])
     return {
         "low": np.where(known, low, np.nan),

@@ -36,7 +36,7 @@ def by_segment(audit: AuditBase, scoring_rule: str, pairing_mode: str) -> xr.Dat
     need_one_side("by_segment", pairing_mode)
     ranking = need_rows(audit, "by_segment")
     cluster, level, _ = inference_options(audit)
-    # Scores first: they tell whether there is such a rule. Without a threshold there is no pair.
+    # Scores first, which checks that there is such a rule. Without a threshold there is no pair.
     cells = [
         (
             group,
@@ -74,7 +74,7 @@ def _attrs(numbers: Mapping[str, Any], cluster: str, level: float) -> dict[str, 
 
 
 def _holm(numbers: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Adjust the cells of all groups together, whatever the audit does with its headline."""
+    """Adjust the cells of all groups together by Holm, whatever the headline's method."""
     from mpc_lab.inference.verdicts import adjust
 
     names = ("p_value", "estimate", "std_error", "dof")
@@ -141,7 +141,7 @@ def by_position(
     variables["positions_left_out"] = ((), weighted.n_left_out)
     at = audit.groups.index(group)
     sides = list(moved.values())
-    # A share of an outcome says nothing of the sign of a difference.
+    # Changing an outcome by a share says nothing about the sign of a difference.
     by_sign = terms.contrast == SIGN
     flip = np.nan if by_sign else gamma_flip(sides, at, **_verdict_options(audit))
     variables["gamma_flip"] = ((), flip)
@@ -152,7 +152,7 @@ def by_position(
 
 
 def _verdict_options(audit: AuditBase) -> dict[str, Any]:
-    """Return how the verdicts of an audit are made; Romano–Wolf's are taken by Holm at other γ."""
+    """Return the options of an audit's verdicts; Holm takes the place of Romano–Wolf at other γ."""
     options = settings(audit)
     method = str(options["adjust"])
     return {

@@ -146,8 +146,8 @@ def tell(
 ) -> Story:
     """Return the story of one group; see :meth:`StoryQuestions.tell`.
 
-    If it `leaves` this machine, as in a report, checks name no id of the log. Who needs the same
-    gaps net of others, or the same boost, elsewhere gives functions that keep them.
+    If it `leaves` this machine, as in a report, checks name no ids of the log. A caller that needs
+    the same net gaps, or the same boost, elsewhere passes functions that cache them.
     """
     from mpc_lab.results.summary import slices
 
@@ -230,7 +230,7 @@ def _everywhere(audit: Audit, cell: Cell, part: Slice) -> Card:
 
 
 def _chance(audit: Audit, cell: Cell, part: Slice, options: dict[str, Any]) -> Card:
-    """Say how rare such a finding is without any gap, and which gap could have been found."""
+    """Say how rare such a finding is when there is no gap, and which gap could have been found."""
     from mpc_lab.results.summary import family_size
 
     question, chart = "Or is it chance?", _call("power", cell, part)
@@ -277,7 +277,7 @@ def _something_else(
     leaves: bool,
     partial: Callable[[], PartialGaps],
 ) -> Card:
-    """Say what the preflight noted, what a place is worth, and what other groups explain."""
+    """Say what the preflight noted, what the effect of place is, and what other groups explain."""
     from mpc_lab.results.summary import place_sentence
 
     poor = [one for one in audit._checked if one.state != "ok"]
