@@ -11,18 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_count
-from mpc_lab.inference.clustered import PairCodes, dot, estimate_listed
-from mpc_lab.inference.estimates import (
-    effective_items,
-    estimate,
-    significance,
-    two_sided_p,
-)
-from mpc_lab.pairing import both_orders
-from mpc_lab.pairing.both_orders import SharedPairs, add_clusters, cross_pairs, share_pairs
+from mpc_lab.inference.clustered import PairCodes, estimate_listed
+from mpc_lab.inference.estimates import significance, two_sided_p
+from mpc_lab.inference.listed import ListedSums, estimate_each, sum_listed
+from mpc_lab.pairing.both_orders import SharedPairs, cross_pairs, share_pairs
 from mpc_lab.pairing.kernels import FEW_ROWS
 from mpc_lab.pairing.log import Log
-from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.pairing.pairs import close_rows, shuffle_within
 from mpc_lab.pairing.threads import in_order
 from mpc_lab.pairing.weighting import ListedWeights
@@ -296,7 +290,7 @@ def placebo(
     dealer = _dealer(log, member, item)
     keys = dealer.keys(lower), dealer.keys(upper)
 
-    def draw(k: int) -> _Labelled:
+    def draw(k: int) -> ListedSums:
         rng = np.random.Generator(np.random.PCG64(seed).advance(k * dealer.drawn))
         return pairs.under(dealer.deal(rng), *keys)
 
@@ -306,7 +300,8 @@ def placebo(
         found.append(sums)
         if done is not None:
             done()
-    every, spreads, dofs = _both_orders(found, cluster, owner=ITEM if owner is None else PRODUCER)
+    cells = estimate_each(found, cluster, owner=ITEM if owner is None else PRODUCER)
+    every, spreads = np.array([one.mean for one in found]), cells.std_error
     observed, std_error, estimate, spread = every[0], spreads[0], every[1:], spreads[1:]
     expected = dealer.expected(d, lower, upper, None if weights is None else weights.weight)
     if weights is not None and weights.by_query and dealer.by == BY_ITEM:
@@ -315,7 +310,7 @@ def placebo(
         expected = float(known.mean()) if len(known) else 0.0
     statistic = abs(observed - expected) / std_error
     t = np.abs(estimate - expected) / spread
-    p_value = two_sided_p(t, dofs[1:])
+    p_value = two_sided_p(t, cells.dof[1:])
     rejected, n_estimable = _count_up_to(p_value, significance(level))
     low, high = _wilson(rejected, n_estimable)
     return Placebo(
@@ -449,16 +444,6 @@ def _order(drawn: Floats) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Labelled:
-    """What the pairs with one member add up to: their number, their mean, and over clusters."""
-
-    pairs: int
-    center: float
-    naive: Floats
-    over: both_orders.ClusterTotals
-
-
-@dataclass(frozen=True)
 class _ListedPairs:
     """Close pairs whatever their labels."""
 
@@ -466,62 +451,11 @@ class _ListedPairs:
     shared: SharedPairs
     weights: ListedWeights | None
 
-    def under(self, label: Flags, one: Ints, other: Ints) -> _Labelled:
+    def under(self, label: Flags, one: Ints, other: Ints) -> ListedSums:
         """Add up the pairs with one member, which is on the side of the group."""
         chosen, signed, inside = cross_pairs(label, one, other, self.d)
-        n = len(chosen)
-        count, center = np.empty(0), float("nan")
-        if n and self.weights is None:
-            center = float(signed.mean())
-        elif n and self.weights is not None:
-            count = self.weights.take(chosen).of_pairs
-            count = count * (n / count.sum())
-            center = float(dot(count, signed)) / n
-        u = signed - center if self.weights is None else count * (signed - center)
-        over = add_clusters(self.shared, chosen, inside, u, count)
-        naive = over.sums[both_orders.NAIVE]
-        if len(count):
-            mean = float(u.sum()) / n
-            residual = u - mean * count
-            naive = np.array([n, u.sum(), dot(residual, residual) + n * mean**2])
-        return _Labelled(n, center, naive, over)
-
-
-_KINDS = {
-    "query": both_orders.QUERY,
-    "item": both_orders.ITEMS,
-    "dyad": both_orders.DYAD,
-    "item_query": both_orders.ITEM_QUERY,
-    "dyad_query": both_orders.DYAD_QUERY,
-}
-
-
-def _both_orders(found: list[_Labelled], cluster: str, owner: str) -> tuple[Floats, Floats, Floats]:
-    """Return the estimate of each labelling, its standard error and its degrees of freedom."""
-    pairs = np.array([one.pairs for one in found])
-    center = np.array([one.center for one in found])
-    sums = np.array([one.over.sums for one in found])
-    numbers = np.array([one.over.numbers for one in found])
-    has_items = VARIANCES[cluster].needs_items
-    by = {"naive": Quadratic(*np.array([one.naive for one in found]).T)}
-    for kind, number in _KINDS.items():
-        if has_items or kind == "query":
-            by[kind] = Quadratic(*sums[:, number].T)
-    cells = estimate(
-        pairs,
-        np.nan_to_num(center),
-        by,
-        clusters=numbers[:, both_orders.N_QUERIES],
-        cluster=cluster,
-        item_effective=(
-            effective_items(pairs, *np.array([one.over.sides for one in found]).T)
-            if has_items
-            else None
-        ),
-        shared_items=numbers[:, both_orders.N_ITEM_QUERIES] > numbers[:, both_orders.N_ITEMS],
-        owner=owner,
-    )
-    return center, cells.std_error, cells.dof
+        weight = None if self.weights is None else self.weights.take(chosen).of_pairs
+        return sum_listed(self.shared, chosen, inside, signed, weight)
 
 
 def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpc_lab.pairing.kernels import inlined, kernel, stable_order
-from mpc_lab.vocabulary import Flags, Floats, Ints
+from mpc_lab.vocabulary import Bins, Flags, Floats, Ints
 
 
 class SharedPairs(NamedTuple):
@@ -22,13 +22,13 @@ class SharedPairs(NamedTuple):
     ----------
     starts : int64 array (query + 1,)
         Where the pairs of each query, or unit, begin.
-    one, other : int64 arrays (pair,)
+    one, other : int32 arrays (pair,)
         The two items of each pair, numbered inside their query; empty where items do not count.
     items : int64 array
         The items of each query one query after the other, as dense codes.
     first_item : int64 array (query + 1,)
         Where the items of each query begin.
-    dyad, dyad_query : int64 arrays (pair,)
+    dyad, dyad_query : int32 arrays (pair,)
         The same two items, and the same two inside one query; -1 for two items that meet once.
         All -1, they are empty.
     sizes : int64 array (4,)
@@ -36,12 +36,12 @@ class SharedPairs(NamedTuple):
     """
 
     starts: Ints
-    one: Ints
-    other: Ints
+    one: Bins
+    other: Bins
     items: Ints
     first_item: Ints
-    dyad: Ints
-    dyad_query: Ints
+    dyad: Bins
+    dyad_query: Bins
     sizes: Ints
 
 
@@ -56,11 +56,12 @@ def share_pairs(query: Ints, one: Ints | None, other: Ints | None) -> SharedPair
         Their two items, or producers; None where they do not count.
     """
     new = np.flatnonzero(np.diff(query, prepend=-1, append=-1)) if len(query) else np.zeros(1, int)
-    none = np.empty(0, dtype=np.int64)
+    none, few = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
     if one is None or other is None:
-        return SharedPairs(new, none, none, none, none, none, none, np.zeros(4, dtype=np.int64))
+        return SharedPairs(new, few, few, none, none, few, few, np.zeros(4, dtype=np.int64))
     largest = int(max(one.max(initial=-1), other.max(initial=-1))) + 1
-    inside_one, inside_other = np.empty_like(one), np.empty_like(other)
+    # Of 32 bits, because a walk over pairs waits for memory.
+    inside_one, inside_other = np.empty((2, len(one)), dtype=np.int32)
     items, first_item = _number_items(new, one, other, largest, inside_one, inside_other)
     # As dense codes, so that a sum an item takes no more room than there are items.
     known = np.zeros(largest, dtype=np.int64)
@@ -68,9 +69,10 @@ def share_pairs(query: Ints, one: Ints | None, other: Ints | None) -> SharedPair
     dense = np.cumsum(known) - 1
     key = np.minimum(one, other) * largest + np.maximum(one, other)
     order = stable_order(key)
-    same = key[order[1:]] == key[order[:-1]]
-    code = np.repeat(np.arange(len(new) - 1), np.diff(new))[order]
-    dyads = [_repeated(order, again) for again in (same, same & (code[1:] == code[:-1]))]
+    ordered = key[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    of_query = [np.searchsorted(new, order[again + k], side="right") for k in range(2)]
+    dyads = [_repeated(order, met) for met in (again, again[of_query[0] == of_query[1]])]
     if (one == other).any():
         # Both of one producer: in no dyad, which is as if they had met once and counted nothing.
         dyads = [_not_one(dyad, one == other) for dyad in dyads]
@@ -83,25 +85,27 @@ def share_pairs(query: Ints, one: Ints | None, other: Ints | None) -> SharedPair
 NO_DYAD = -2
 
 
-def _repeated(order: Ints, again: Flags) -> Ints:
-    """Return codes of what recurs in a sorted order; -1 where it does not."""
-    if not again.any():
-        return np.empty(0, dtype=np.int64)
-    recurs = np.concatenate([again, [False]]) | np.concatenate([[False], again])
-    number = np.cumsum(recurs & ~np.concatenate([[False], again])) - 1
-    code = np.full(len(order), -1, dtype=np.int64)
-    code[order[recurs]] = number[recurs]
+def _repeated(order: Ints, again: Ints) -> Bins:
+    """Return codes of what recurs, -1 where it does not, given places in a sorted order.
+
+    They are those of what is the same as what comes next.
+    """
+    if not len(again):
+        return np.empty(0, dtype=np.int32)
+    number = np.cumsum(np.diff(again, prepend=again[0]) > 1)
+    code = np.full(len(order), -1, dtype=np.int32)
+    code[order[again]] = code[order[again + 1]] = number
     return code
 
 
-def _not_one(dyad: Ints, same: Flags) -> Ints:
-    code = dyad if len(dyad) else np.full(len(same), -1, dtype=np.int64)
-    return np.where(same, NO_DYAD, code)
+def _not_one(dyad: Bins, same: Flags) -> Bins:
+    code = dyad if len(dyad) else np.full(len(same), -1, dtype=np.int32)
+    return np.where(same, np.int32(NO_DYAD), code)
 
 
 @kernel
 def _number_items(
-    starts: Ints, one: Ints, other: Ints, largest: int, inside_one: Ints, inside_other: Ints
+    starts: Ints, one: Ints, other: Ints, largest: int, inside_one: Bins, inside_other: Bins
 ) -> tuple[Ints, Ints]:
     """Give numbers to the items inside each query in the order in which they come."""
     items = np.empty(2 * len(one), dtype=np.int64)
@@ -207,22 +211,7 @@ def _cross(
 
 
 @inlined
-def _to_dyad(dyad: int, c: float, value: float, of_dyad: Floats, sums: Floats, kind: int) -> None:
-    """Add a pair to its dyad, or, where that has no other pair, to the sums of all."""
-    if dyad >= 0:
-        of_dyad[dyad, 0] += c
-        of_dyad[dyad, 1] += value
-    elif dyad == -1:
-        sums[kind, 0] += c * c
-        sums[kind, 1] += c * value
-        sums[kind, 2] += value * value
-
-
-@inlined
-def _add_dyads(recur: bool, of_dyad: Floats, sums: Floats, kind: int) -> None:
-    if not recur:  # each pair is a dyad of its own
-        for e in range(3):
-            sums[kind, e] = sums[NAIVE, e]
+def _add_dyads(of_dyad: Floats, sums: Floats, kind: int) -> None:
     for i in range(len(of_dyad)):
         c, total = of_dyad[i, 0], of_dyad[i, 1]
         sums[kind, 0] += c * c
@@ -233,12 +222,12 @@ def _add_dyads(recur: bool, of_dyad: Floats, sums: Floats, kind: int) -> None:
 @kernel
 def _add(
     starts: Ints,
-    one: Ints,
-    other: Ints,
+    one: Bins,
+    other: Bins,
     items: Ints,
     first_item: Ints,
-    dyad: Ints,
-    dyad_query: Ints,
+    dyad: Bins,
+    dyad_query: Bins,
     sizes: Ints,
     chosen: Ints,
     inside: Flags,
@@ -259,6 +248,9 @@ def _add(
     cc, cu, uu = 0.0, 0.0, 0.0
     cc_query, cu_query, uu_query = 0.0, 0.0, 0.0
     cc_both, cu_both, uu_both = 0.0, 0.0, 0.0
+    # Of two items that meet once, and that meet once in their query.
+    cc_dyad, cu_dyad, uu_dyad = 0.0, 0.0, 0.0
+    cc_met, cu_met, uu_met = 0.0, 0.0, 0.0
     for q in range(len(starts) - 1):
         end = starts[q + 1]
         if k == n or chosen[k] >= end:
@@ -274,18 +266,33 @@ def _add(
             uu += value * value
             if has_items:
                 a, b = one[p], other[p]
-                first_inside = inside[k]
-                here[a, 0 if first_inside else 1] += c
-                here[b, 1 if first_inside else 0] += c
+                # A number and no branch: nobody can foresee which of the two it is.
+                outside = 1 - np.int64(inside[k])
+                here[a, outside] += c
+                here[b, 1 - outside] += c
                 here[a, 2] += value
                 if a != b:
                     here[b, 2] += value
                 else:
                     here[a, 3] += c
                 if has_dyads:
-                    _to_dyad(dyad[p], c, value, of_dyad, sums, DYAD)
+                    e = dyad[p]
+                    if e >= 0:
+                        of_dyad[e, 0] += c
+                        of_dyad[e, 1] += value
+                    elif e != NO_DYAD:
+                        cc_dyad += c * c
+                        cu_dyad += c * value
+                        uu_dyad += value * value
                 if has_dyads_of_query:
-                    _to_dyad(dyad_query[p], c, value, of_both, sums, DYAD_QUERY)
+                    e = dyad_query[p]
+                    if e >= 0:
+                        of_both[e, 0] += c
+                        of_both[e, 1] += value
+                    elif e != NO_DYAD:
+                        cc_met += c * c
+                        cu_met += c * value
+                        uu_met += value * value
             k += 1
         n_queries += 1
         cc_query += c_query * c_query
@@ -296,9 +303,7 @@ def _add(
             for i in range(first_item[q + 1] - first):
                 c_in, c_out, total, twice = here[i, 0], here[i, 1], here[i, 2], here[i, 3]
                 c = c_in + c_out - twice
-                if c == 0.0:
-                    continue
-                n_both += 1
+                n_both += c != 0.0
                 cc_both += c * c
                 cu_both += c * total
                 uu_both += total * total
@@ -322,5 +327,11 @@ def _add(
     sums[QUERY, 0], sums[QUERY, 1], sums[QUERY, 2] = cc_query, cu_query, uu_query
     sums[ITEM_QUERY, 0], sums[ITEM_QUERY, 1], sums[ITEM_QUERY, 2] = cc_both, cu_both, uu_both
     numbers[N_QUERIES], numbers[N_ITEMS], numbers[N_ITEM_QUERIES] = n_queries, n_items, n_both
-    _add_dyads(has_dyads, of_dyad, sums, DYAD)
-    _add_dyads(has_dyads_of_query, of_both, sums, DYAD_QUERY)
+    if not has_dyads:  # each pair is a dyad of its own
+        cc_dyad, cu_dyad, uu_dyad = cc, cu, uu
+    if not has_dyads_of_query:
+        cc_met, cu_met, uu_met = cc, cu, uu
+    sums[DYAD, 0], sums[DYAD, 1], sums[DYAD, 2] = cc_dyad, cu_dyad, uu_dyad
+    sums[DYAD_QUERY, 0], sums[DYAD_QUERY, 1], sums[DYAD_QUERY, 2] = cc_met, cu_met, uu_met
+    _add_dyads(of_dyad, sums, DYAD)
+    _add_dyads(of_both, sums, DYAD_QUERY)
