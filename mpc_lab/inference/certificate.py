@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -149,12 +150,10 @@ def certify(
         weight = None if weight is None else weight[order]
     if not VARIANCES[cluster].needs_items:
         item_i = item_j = None
-    order = np.argsort(distance)
-    ends = bin_ends(distance[order], query[order], None if weight is None else weight[order])
-    edges = np.concatenate([[0.0], distance[order[ends - 1]]])
-    place = np.searchsorted(edges[1:], distance, side="left")
-    counts, sums = _tables(d, query, place, len(ends), weight)
-    pairs, _ = _tables(d, query, place, len(ends))
+    cut = _cut(np.sort(distance), distance, query, weight)
+    ends, place, counts, edges = cut.ends, cut.place, cut.counts, np.append(0.0, cut.edges)
+    sums = _table(query, place, len(ends), d if weight is None else weight * d)
+    pairs = counts if weight is None else _table(query, place, len(ends))
     shared = share_pairs(query, item_i, item_j)
 
     def curve(first: Ints, pairs: Floats, counts: Floats, sums: Floats) -> Curve:
@@ -184,31 +183,44 @@ def bin_ends(distance: Floats, query: Ints, weight: Floats | None = None) -> Int
     As many bins as give each at least 30 effective queries, at most 10; none where all pairs
     together have fewer. Tied distances stay in one bin, so that numbers can differ.
     """
+    return _cut(distance, distance, query, weight).ends
+
+
+class _Cut(NamedTuple):
+    """Bins of the distance: where they end among sorted pairs, and in distance.
+
+    Then the bin of each pair, and what the pairs of each query count in each bin.
+    """
+
+    ends: Ints
+    edges: Floats
+    place: Ints
+    counts: Floats
+
+
+def _cut(ascending: Floats, distance: Floats, query: Ints, weight: Floats | None) -> _Cut:
+    """Cut pairs in any order into bins, given their distances ascending too; see `bin_ends`."""
     for bins in range(MOST_BINS, 0, -1):
         rank = np.ceil(np.arange(1, bins + 1) * len(distance) / bins).astype(np.int64)
         if len(distance) < bins:
             continue
-        ends = np.unique(np.searchsorted(distance, distance[rank - 1], side="right"))
-        place = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        counts, _ = _tables(distance, query, place, len(ends), weight)
+        edges = np.unique(ascending[rank - 1])
+        place = np.searchsorted(edges, distance, side="left")
+        counts = _table(query, place, len(edges), weight)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
-            return np.asarray(ends, dtype=np.int64)
-    return np.empty(0, dtype=np.int64)
+            return _Cut(np.searchsorted(ascending, edges, side="right"), edges, place, counts)
+    none = np.empty(0, dtype=np.int64)
+    return _Cut(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
 
 
-def _tables(
-    d: Floats, query: Ints, place: Ints, bins: int, weight: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Return what pairs count and sums of d of each query in each bin, as tables (query, bin)."""
+def _table(query: Ints, place: Ints, bins: int, values: Floats | None = None) -> Floats:
+    """Return sums of values, by default 1, of each query in each bin, as a table (query, bin)."""
     queries = int(query.max(initial=-1)) + 1
     if not bins:
-        return np.empty((queries, 0)), np.empty((queries, 0))
-    key = query * bins + place
-    size = queries * bins
-    counts = np.bincount(key, weight, minlength=size).astype(np.float64)
-    sums = np.bincount(key, d if weight is None else weight * d, minlength=size)
-    return counts.reshape(queries, bins), sums.astype(np.float64).reshape(queries, bins)
+        return np.empty((queries, 0))
+    found = np.bincount(query * bins + place, values, minlength=queries * bins)
+    return found.astype(np.float64).reshape(queries, bins)
 
 
 def _curve(
