@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +19,7 @@ from mpc_lab.files import Files, find_files
 from mpc_lab.pairing.clusters import ItemSums
 from mpc_lab.pairing.item_sweep import can_sweep_items, sweep_items
 from mpc_lab.pairing.items import sum_items
-from mpc_lab.pairing.kernels import FEW_ROWS, n_threads, start_pool, stop_flag, stopped_by, wait_for
+from mpc_lab.pairing.kernels import FEW_ROWS, n_threads
 from mpc_lab.pairing.log import (
     Log,
     Task,
@@ -36,6 +34,7 @@ from mpc_lab.pairing.log import (
 )
 from mpc_lab.pairing.moved import MovedLog, move_rows
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
+from mpc_lab.pairing.threads import in_order
 from mpc_lab.pairing.walk import Source, Takes
 from mpc_lab.ranking import ColumnNames, as_ranking, cap_outcomes, read_ranking, sum_by
 from mpc_lab.ranking.checks import check_names
@@ -349,54 +348,6 @@ def reported(results: Iterator[Result], done: Callable[[], object] | None) -> It
         if done:
             done()
         yield result
-
-
-def in_order(
-    task: Callable[[Job], Result],
-    jobs: Sequence[Job],
-    *,
-    here: bool = False,
-    threads: int | None = None,
-) -> Iterator[Result]:
-    """Yield results in the order of jobs; where not `here`, worked out on other threads.
-
-    Then this thread only waits, so that Ctrl-C is seen at once, even during a single job. After
-    Ctrl-C nobody waits for running jobs: the kernels of long lists check a flag and give up, those
-    of ordinary blocks end soon, and jobs that spread further jobs start no more of them.
-    """
-    unwanted = stop_flag()
-    for result in _in_order(task, jobs, here, threads or n_threads()):
-        if unwanted[0]:
-            raise CancelledError
-        yield result
-
-
-def _in_order(
-    task: Callable[[Job], Result], jobs: Sequence[Job], here: bool, threads: int
-) -> Iterator[Result]:
-    if here or not jobs:
-        yield from map(task, jobs)
-        return
-    stop = np.zeros(1, dtype=np.uint8)
-
-    def job_with_flag(job: Job) -> Result:
-        with stopped_by(stop):
-            return task(job)
-
-    threads = min(threads, len(jobs))
-    # Only a few jobs ahead, so that few results wait for their turn.
-    ahead: deque[Future[Result]] = deque()
-    pool = start_pool(threads)
-    try:
-        for job in jobs:
-            ahead.append(pool.submit(job_with_flag, job))
-            if len(ahead) > 2 * threads:
-                yield wait_for(ahead.popleft())
-        while ahead:
-            yield wait_for(ahead.popleft())
-    finally:
-        stop[0] = 1
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def open_log(

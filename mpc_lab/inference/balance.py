@@ -6,17 +6,21 @@ For the second, membership is reassigned at random, item by item.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from mpc_lab.errors import MpcError, check_count
-from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
+from mpc_lab.inference.clustered import PairCodes, estimate_listed
 from mpc_lab.inference.estimates import significance, two_sided_p
+from mpc_lab.inference.listed import ListedSums, estimate_each, sum_listed
+from mpc_lab.pairing.both_orders import SharedPairs, cross_pairs, share_pairs
+from mpc_lab.pairing.kernels import FEW_ROWS
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.pairs import close_rows, shuffle_within
+from mpc_lab.pairing.threads import in_order
 from mpc_lab.pairing.weighting import ListedWeights
-from mpc_lab.vocabulary import ITEM, PRODUCER, Flags, Floats, Ints
+from mpc_lab.vocabulary import ITEM, PRODUCER, VARIANCES, Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -280,23 +284,26 @@ def placebo(
     lower, upper = close_rows(log, epsilon)
     clusters = item if owner is None else owner
     one, other = (None if clusters is None else clusters[rows] for rows in (lower, upper))
-    codes = pair_codes(query[lower], one, other, ITEM if owner is None else PRODUCER)
+    if not VARIANCES[cluster].needs_items:
+        one = other = None
     d, weights = log.contrast(lower, upper), log.weights_of(lower)
-    rng = np.random.default_rng(seed)
+    pairs = _ListedPairs(d, share_pairs(query[lower], one, other), weights)
     dealer = _dealer(log, member, item)
+    keys = dealer.keys(lower), dealer.keys(upper)
 
-    def estimate_for(member: Flags) -> tuple[float, float, float]:
-        below = member[lower]
-        cross = below != member[upper]
-        return _both_orders(d, below, cross, codes, weights, cluster)
+    def draw(k: int) -> ListedSums:
+        rng = np.random.Generator(np.random.PCG64(seed).advance(k * dealer.drawn))
+        return pairs.under(dealer.deal(rng), *keys)
 
-    observed, std_error, _ = estimate_for(member)
-    found = []
-    for _ in range(permutations):
-        found.append(estimate_for(dealer.deal(rng)))
+    found = [pairs.under(member, lower, upper)]
+    few = len(member) < FEW_ROWS
+    for sums in in_order(draw, range(permutations), here=few):
+        found.append(sums)
         if done is not None:
             done()
-    estimate, spread, dofs = np.array(found).T
+    cells = estimate_each(found, cluster, owner=ITEM if owner is None else PRODUCER)
+    every, spreads = np.array([one.mean for one in found]), cells.std_error
+    observed, std_error, estimate, spread = every[0], spreads[0], every[1:], spreads[1:]
     expected = dealer.expected(d, lower, upper, None if weights is None else weights.weight)
     if weights is not None and weights.by_query and dealer.by == BY_ITEM:
         # What a pair counts depends on the labels, so use the mean of the draws.
@@ -304,13 +311,13 @@ def placebo(
         expected = float(known.mean()) if len(known) else 0.0
     statistic = abs(observed - expected) / std_error
     t = np.abs(estimate - expected) / spread
-    p_value = two_sided_p(t, dofs)
+    p_value = two_sided_p(t, cells.dof[1:])
     rejected, n_estimable = _count_up_to(p_value, significance(level))
     low, high = _wilson(rejected, n_estimable)
     return Placebo(
         estimate=estimate,
         p_value=p_value,
-        observed=observed,
+        observed=float(observed),
         observed_p_value=_share_beyond(statistic, t[np.isfinite(t)]),
         expected=expected,
         rejected=rejected / n_estimable if n_estimable else float("nan"),
@@ -327,7 +334,11 @@ class _ByRow:
     by = BY_ROW
 
     def __init__(self, log: Log, member: Flags) -> None:
-        self.starts, self.member = log.starts, member
+        self.starts, self.member, self.drawn = log.starts, member, len(member)
+
+    def keys(self, rows: Ints) -> Ints:
+        """Return where the labels of rows are among those that are dealt."""
+        return rows
 
     def deal(self, rng: np.random.Generator) -> Flags:
         return shuffle_within(self.starts, self.member, rng)
@@ -347,11 +358,14 @@ class _ByItem:
         self.item, self.there = item, np.flatnonzero(shown)
         self.label = label[self.there]
         self.stratum = item_strata(shown[self.there], self.label)
-        self.place = np.cumsum(shown > 0) - 1
+        self.place, self.drawn = np.cumsum(shown > 0) - 1, len(self.there)
+
+    def keys(self, rows: Ints) -> Ints:
+        """Return where the labels of rows are among those that are dealt."""
+        return np.asarray(self.place[self.item[rows]])
 
     def deal(self, rng: np.random.Generator) -> Flags:
-        shuffled = shuffle_strata(self.stratum, self.label, rng)
-        return np.asarray(shuffled[self.place[self.item]])
+        return shuffle_strata(self.stratum, self.label, rng)
 
     def expected(self, d: Floats, lower: Ints, upper: Ints, weight: Floats | None) -> float:
         size = np.bincount(self.stratum)
@@ -416,35 +430,33 @@ def item_strata(shown: Ints, label: Flags, strata: int = STRATA) -> Ints:
 
 def shuffle_strata(stratum: Ints, label: Flags, rng: np.random.Generator) -> Flags:
     """Return labels permuted inside each stratum."""
-    order = np.lexsort((rng.random(len(stratum)), stratum))
-    shuffled = np.empty_like(label)
-    shuffled[order] = label[np.argsort(stratum, kind="stable")]
+    drawn, shuffled = rng.random(len(stratum)), np.empty_like(label)
+    for k in range(int(stratum.max(initial=-1)) + 1):
+        inside = np.flatnonzero(stratum == k)
+        shuffled[inside[_order(drawn[inside])]] = label[inside]
     return shuffled
 
 
-def _both_orders(
-    d: Floats,
-    below: Flags,
-    cross: Flags,
-    codes: PairCodes,
-    weights: ListedWeights | None,
-    cluster: str,
-) -> tuple[float, float, float]:
-    """Estimate from the pairs with exactly one member, which takes the side of the group.
+def _order(drawn: Floats) -> Ints:
+    """Return the stable order that sorts numbers, of which hardly any are equal."""
+    order = np.argsort(drawn)
+    ascending = drawn[order]
+    return np.argsort(drawn, kind="stable") if (np.diff(ascending) == 0).any() else order
 
-    Returns the estimate, its standard error and degrees of freedom.
-    """
-    chosen = np.flatnonzero(cross)
-    if not len(chosen):
-        return (float("nan"),) * 3
-    lower_inside = below[chosen]
-    signed = np.where(lower_inside, d[chosen], -d[chosen])
-    pairs = codes.take(chosen).exchanged(~lower_inside)
-    if weights is not None:
-        pairs = replace(pairs, weight=weights.take(chosen).of_pairs)
-    center = pairs.mean(signed)
-    found = estimate_listed(signed - center, center, pairs, cluster=cluster)
-    return center, float(found.std_error), float(found.dof)
+
+@dataclass(frozen=True)
+class _ListedPairs:
+    """Close pairs whatever their labels."""
+
+    d: Floats
+    shared: SharedPairs
+    weights: ListedWeights | None
+
+    def under(self, label: Flags, one: Ints, other: Ints) -> ListedSums:
+        """Add up the pairs with one member, which is on the side of the group."""
+        chosen, signed, inside = cross_pairs(label, one, other, self.d)
+        weight = None if self.weights is None else self.weights.take(chosen).of_pairs
+        return sum_listed(self.shared, chosen, inside, signed, weight)
 
 
 def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:

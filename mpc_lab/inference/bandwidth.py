@@ -11,6 +11,7 @@ from mpc_lab.errors import MpcError
 from mpc_lab.inference.clustered import dot
 from mpc_lab.inference.limit import distinct
 from mpc_lab.pairing.kernels import kernel
+from mpc_lab.pairing.threads import in_order
 from mpc_lab.vocabulary import Floats, Ints
 
 CANDIDATES = 20
@@ -126,12 +127,16 @@ def _candidates(distance: Floats) -> tuple[float, Floats]:
 
 def _by_query(query: Ints, distance: Floats, d: Floats) -> tuple[Ints, Floats, Floats]:
     """Return where each query starts, and its pairs one after the other, as those of a log are."""
-    first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
+    first = _first_of_each(query)
     if len(first) > len(np.unique(query[first])):
         order = np.argsort(query, kind="stable")
         distance, d, query = distance[order], d[order], query[order]
-        first = np.flatnonzero(np.diff(query, prepend=query[0] - 1))
+        first = _first_of_each(query)
     return np.append(first, len(query)), distance, d
+
+
+def _first_of_each(query: Ints) -> Ints:
+    return np.append(0, 1 + np.flatnonzero(query[1:] != query[:-1]))
 
 
 # The sums that the cubic needs: x⁰ to x⁶, then d to d·x³.
@@ -191,8 +196,7 @@ def _squared_errors(
     The fits and their variances are made of sums between one bandwidth and the next, so that all
     of them take two walks over the pairs.
     """
-    reach = np.zeros(len(candidates))
-    place = _place_pairs(distance, candidates, reach)
+    place, reach = _place_all(distance, candidates)
     # x is in units of the largest distance inside a bandwidth, so that powers are of one size.
     reach = np.maximum.accumulate(reach)
     smallest = reach[reach > 0].min() if reach.any() else 1.0
@@ -237,16 +241,39 @@ def _line(total: Floats, share: float, *, is_line: bool) -> tuple[Floats, float]
     return counts, float(pick @ weighted[2:4])
 
 
-@kernel
-def _place_pairs(distance: Floats, candidates: Floats, reach: Floats) -> Ints:
+_PAIRS_IN_A_PART = 1 << 18
+
+
+def _place_all(distance: Floats, candidates: Floats) -> tuple[Ints, Floats]:
     """Return the first bandwidth that each pair is inside of, and the largest distance of each."""
-    place = np.empty(len(distance), dtype=np.int64)
+    place, size = np.empty(len(distance), dtype=np.int64), _PAIRS_IN_A_PART
+
+    def part(start: int) -> Floats:
+        reach = np.zeros(len(candidates))
+        _place_pairs(distance[start : start + size], candidates, place[start : start + size], reach)
+        return reach
+
+    parts = in_order(part, range(0, len(distance), size), here=len(distance) <= size)
+    return place, np.max(list(parts), axis=0)
+
+
+@kernel
+def _place_pairs(distance: Floats, candidates: Floats, place: Ints, reach: Floats) -> None:
+    room = 1
+    while room <= len(candidates):
+        room *= 2
+    # Filled up to a power of two, a search by halves has no branch that depends on the pair.
+    padded = np.full(2 * room, np.inf)
+    padded[: len(candidates)] = candidates
     for p, x in enumerate(distance):
-        b = np.searchsorted(candidates, x, side="right")
+        b, step = 0, room
+        while step:
+            b += step if padded[b + step - 1] <= x else 0
+            step //= 2
+        b = min(b, len(candidates))
         place[p] = b
         if b < len(candidates):
             reach[b] = max(reach[b], x)
-    return place
 
 
 @kernel

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance_of_clusters, sup_t_band
-from mpc_lab.inference.clustered import PairCodes, estimate_listed, pair_codes
 from mpc_lab.inference.estimates import Estimates, effective_clusters
-from mpc_lab.vocabulary import ITEM, Flags, Floats, Ints
+from mpc_lab.inference.listed import ListedSums, estimate_each, sum_listed
+from mpc_lab.pairing.both_orders import share_pairs
+from mpc_lab.pairing.kernels import FEW_ROWS, stable_order
+from mpc_lab.pairing.threads import in_order
+from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
 MOST_BINS = 10
 # The mean over one wide bin is just MPC, which certifies nothing.
@@ -135,30 +139,37 @@ def certify(
     >>> 0.2 < found.alpha < 0.4 < found.mpc_epsilon
     True
     """
-    order = np.argsort(distance, kind="stable")
-    distance, d, query = distance[order], d[order], query[order]
-    ends = bin_ends(distance, query, None if weight is None else weight[order])
     if (item_i is None) != (item_j is None):
         raise MpcError(
             "item_i and item_j must be given together; got only one. Give both or neither."
         )
-    item_i, item_j = (None if item is None else item[order] for item in (item_i, item_j))
-    weight = None if weight is None else weight[order]
-    codes = pair_codes(query, item_i, item_j, owner, weight=weight)
-    edges = np.concatenate([[0.0], distance[ends - 1]])
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    counts, sums = _tables(d, query, ends, weight)
-    pairs, _ = _tables(d, query, ends)
+    if (np.diff(query) < 0).any():
+        order = stable_order(query)
+        distance, d, query = distance[order], d[order], query[order]
+        item_i, item_j = (None if item is None else item[order] for item in (item_i, item_j))
+        weight = None if weight is None else weight[order]
+    if not VARIANCES[cluster].needs_items:
+        item_i = item_j = None
+    cut = _cut(np.sort(distance), distance, query, weight)
+    ends, place, counts, edges = cut.ends, cut.place, cut.counts, np.append(0.0, cut.edges)
+    sums = _table(query, place, len(ends), d if weight is None else weight * d)
+    pairs = counts if weight is None else _table(query, place, len(ends))
+    shared = share_pairs(query, item_i, item_j)
 
     def curve(first: Ints, pairs: Floats, counts: Floats, sums: Floats) -> Curve:
-        cells = [
-            _estimate(d[a:b], codes.take(slice(a, b)), cluster, level)
-            for a, b in zip(first, ends, strict=True)
-        ]
+        def add(k: int) -> ListedSums:
+            chosen = np.flatnonzero((place >= first[k]) & (place <= k))
+            here = None if weight is None else weight[chosen]
+            return sum_listed(shared, chosen, np.ones(len(chosen), dtype=np.bool_), d[chosen], here)
+
+        few = len(distance) < FEW_ROWS
+        cells = estimate_each(
+            list(in_order(add, range(len(ends)), here=few)), cluster, owner=owner, level=level
+        )
         return _curve(cells, pairs, counts, sums, level=level, seed=seed)
 
     tables = (pairs, counts, sums)
-    bins = curve(starts, *tables)
+    bins = curve(np.arange(len(ends)), *tables)
     cumulative = curve(np.zeros_like(ends), *(table.cumsum(axis=1) for table in tables))
     if len(ends) < FEWEST_BINS:
         bins = replace(bins, above=np.zeros_like(bins.above))
@@ -172,41 +183,48 @@ def bin_ends(distance: Floats, query: Ints, weight: Floats | None = None) -> Int
     As many bins as give each at least 30 effective queries, at most 10; none where all pairs
     together have fewer. Tied distances stay in one bin, so that numbers can differ.
     """
+    return _cut(distance, distance, query, weight).ends
+
+
+class _Cut(NamedTuple):
+    """Bins of the distance: where they end among sorted pairs, and in distance.
+
+    Then the bin of each pair, and what the pairs of each query count in each bin.
+    """
+
+    ends: Ints
+    edges: Floats
+    place: Ints
+    counts: Floats
+
+
+def _cut(ascending: Floats, distance: Floats, query: Ints, weight: Floats | None) -> _Cut:
+    """Cut pairs in any order into bins, given their distances ascending too; see `bin_ends`."""
     for bins in range(MOST_BINS, 0, -1):
         rank = np.ceil(np.arange(1, bins + 1) * len(distance) / bins).astype(np.int64)
         if len(distance) < bins:
             continue
-        ends = np.unique(np.searchsorted(distance, distance[rank - 1], side="right"))
-        counts, _ = _tables(distance, query, ends, weight)
+        edges = np.unique(ascending[rank - 1])
+        place = np.searchsorted(edges, distance, side="left")
+        counts = _table(query, place, len(edges), weight)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
-            return np.asarray(ends, dtype=np.int64)
-    return np.empty(0, dtype=np.int64)
+            return _Cut(np.searchsorted(ascending, edges, side="right"), edges, place, counts)
+    none = np.empty(0, dtype=np.int64)
+    return _Cut(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
 
 
-def _tables(
-    d: Floats, query: Ints, ends: Ints, weight: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Return what pairs count and sums of d of each query in each bin, as tables (query, bin)."""
-    bins, queries = len(ends), int(query.max(initial=-1)) + 1
-    place = np.repeat(np.arange(bins), np.diff(ends, prepend=0))
-    key = query[: len(place)] * bins + place
-    shape = (queries, bins)
-    size = queries * bins
-    w = None if weight is None else weight[: len(place)]
-    values = d[: len(place)] if w is None else w * d[: len(place)]
-    counts = np.bincount(key, w, minlength=size).astype(np.float64)
-    sums = np.bincount(key, values, minlength=size).astype(np.float64)
-    return counts.reshape(shape), sums.reshape(shape)
-
-
-def _estimate(d: Floats, codes: PairCodes, cluster: str, level: float) -> Estimates:
-    center = float(d.mean())
-    return estimate_listed(d - center, center, codes, cluster=cluster, level=level)
+def _table(query: Ints, place: Ints, bins: int, values: Floats | None = None) -> Floats:
+    """Return sums of values, by default 1, of each query in each bin, as a table (query, bin)."""
+    queries = int(query.max(initial=-1)) + 1
+    if not bins:
+        return np.empty((queries, 0))
+    found = np.bincount(query * bins + place, values, minlength=queries * bins)
+    return found.astype(np.float64).reshape(queries, bins)
 
 
 def _curve(
-    cells: list[Estimates],
+    cells: Estimates,
     pairs: Floats,
     counts: Floats,
     sums: Floats,
@@ -214,17 +232,14 @@ def _curve(
     level: float,
     seed: int,
 ) -> Curve:
-    estimate, std_error, dof, effective = (
-        np.array([float(getattr(cell, name)) for cell in cells])
-        for name in ("estimate", "std_error", "dof", "n_effective")
-    )
+    estimate, std_error, dof = cells.estimate, cells.std_error, cells.dof
     together = covariance_of_clusters(counts, sums)
     band = sup_t_band(estimate, std_error, dof, together, level=level, seed=seed)
     return Curve(
         estimate=estimate,
         std_error=std_error,
         dof=dof,
-        n_effective=effective,
+        n_effective=cells.n_effective,
         n_pairs=pairs.sum(axis=0).astype(np.int64),
         n_queries=(pairs > 0).sum(axis=0).astype(np.int64),
         band_low=band.low,

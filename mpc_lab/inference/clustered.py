@@ -23,6 +23,7 @@ from mpc_lab.inference.estimates import (
     estimate,
     t_interval,
 )
+from mpc_lab.pairing.kernels import kernel, stable_order
 from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
@@ -321,11 +322,18 @@ def _quadratic(u: Floats, *codes: Ints, weight: Floats | None = None) -> Quadrat
     size = max((int(code.max(initial=-1)) for code in codes), default=-1) + 1
     count, total = np.zeros(size), np.zeros(size)
     for code in codes:
-        known: Flags | slice = code >= 0 if code.min(initial=0) < 0 else slice(None)
-        of_pair = None if weight is None else weight[known]
-        count += np.bincount(code[known], of_pair, minlength=size)
-        total += np.bincount(code[known], u[known], minlength=size)
+        _add_pairs(code, u, np.empty(0) if weight is None else weight, count, total)
     return Quadratic(dot(count, count), dot(count, total), dot(total, total))
+
+
+@kernel
+def _add_pairs(code: Ints, u: Floats, weight: Floats, count: Floats, total: Floats) -> None:
+    """Add what pairs count, and their numbers, to those of their clusters."""
+    weighted = len(weight) > 0
+    for p in range(len(code)):
+        if code[p] >= 0:
+            count[code[p]] += weight[p] if weighted else 1.0
+            total[code[p]] += u[p]
 
 
 def totals(code: Ints, values: Floats) -> Floats:
@@ -340,7 +348,10 @@ def _distinct(code: Ints) -> int:
 def _joint(one: Ints, other: Ints) -> Ints:
     """Return dense codes of the combinations of two codes."""
     key = one * (int(other.max(initial=0)) + 1) + other
-    return np.asarray(np.unique(key, return_inverse=True)[1], dtype=np.int64)
+    order = stable_order(key)
+    ordered, code = key[order], np.empty(len(key), dtype=np.int64)
+    code[order] = np.cumsum(ordered != np.concatenate([ordered[:1], ordered[:-1]]))
+    return code
 
 
 _NAN = float("nan")
@@ -498,7 +509,7 @@ def mean_over_queries(
 
 def effective(weights: Floats) -> float:
     """Return G = (Σc)²/Σc² of the weights of clusters; NaN where all are 0."""
-    return float(effective_clusters(np.asarray(weights.sum()), np.asarray(weights @ weights)))
+    return float(effective_clusters(np.asarray(weights.sum()), dot(weights, weights)))
 
 
 def query_clusters(ranking: Ranking) -> tuple[Ints, int]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, contrast, kernel, lowest, tight
+from mpc_lab.pairing.kernels import ONE, contrast, inlined_late, kernel, lowest
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.weighting import weight_of_pair
 from mpc_lab.vocabulary import Floats, Ints, Masks
@@ -342,7 +342,7 @@ def _sum_by(at: Ints, n: int, values: Floats) -> Floats:
     return total
 
 
-@tight
+@inlined_late
 def _pair_weight(rows: _Rows, lower: int, upper: int, of_query: float) -> float:
     """Return what a pair weighs; 0 where it is not one."""
     if rows.across and ((rows.masks[0, lower] ^ rows.masks[0, upper]) & ONE) == 0:
@@ -353,7 +353,7 @@ def _pair_weight(rows: _Rows, lower: int, upper: int, of_query: float) -> float:
     return max(0.0, (1.0 - distance / rows.width)) * of_query
 
 
-@tight
+@inlined_late
 def _query_weight(rows: _Rows, q: int) -> float:
     """Return what a pair of a query counts, before its distance."""
     if len(rows.weight) == 0:
@@ -371,7 +371,7 @@ def _query_weight(rows: _Rows, q: int) -> float:
     return weight_of_pair(own, rows.estimand, float(n))
 
 
-@tight
+@inlined_late
 def _fill(
     rows: _Rows, q: int, lower: int, upper: int, at: Ints, value: Floats
 ) -> tuple[int, float]:
@@ -418,7 +418,7 @@ def _fill(
     return n, d
 
 
-@tight
+@inlined_late
 def _turn(rows: _Rows, at: Ints, value: Floats, n: int, d: float) -> float:
     """Swap the two items of a pair: everything but the constant changes its sign."""
     for e in range(n):
@@ -427,13 +427,13 @@ def _turn(rows: _Rows, at: Ints, value: Floats, n: int, d: float) -> float:
     return -d
 
 
-@tight
+@inlined_late
 def _upside_down(rows: _Rows, lower: int, upper: int) -> bool:
     """Whether the row with the lower score was shown above the other."""
     return rows.by_place and rows.tie[lower] > rows.tie[upper]
 
 
-@tight
+@inlined_late
 def _is_split(rows: _Rows, lower: int, upper: int) -> bool:
     """Whether a pair counts half in each orientation."""
     return not rows.by_place and rows.score[lower] == rows.score[upper]
@@ -471,7 +471,7 @@ def _add_gram(rows: _Rows, first: int, last: int, inner: Floats, totals: Floats)
                 upper += 1
 
 
-@tight
+@inlined_late
 def _contribute(
     rows: _Rows,
     pick: Floats,
@@ -491,7 +491,7 @@ def _contribute(
         z[t] += w * load * residual
 
 
-@tight
+@inlined_late
 def _of_pair(
     rows: _Rows,
     pick: Floats,

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 ROWS_IN_A_BLOCK = 1 << 16
 
 
+@kernel
+def _subtract(values: Floats, one: Ints, other: Ints) -> Floats:
+    """Return the values of some rows less those of others, without an array of either."""
+    found = np.empty(len(one))
+    for p in range(len(one)):
+        found[p] = values[one[p]] - values[other[p]]
+    return found
+
+
 @dataclass(frozen=True)
 class Log:
     """Rows sorted by (unit, query, score), so that a query is a run and a unit a run of queries.
@@ -96,13 +105,13 @@ class Log:
 
     def contrast(self, one: Ints, other: Ints) -> Floats:
         """Return by how much the outcomes of some rows are above those of others, or the sign."""
-        difference = self.outcome[one] - self.outcome[other]
+        difference = _subtract(self.outcome, one, other)
         return np.sign(difference) if self.sign else difference
 
     def distance(self, one: Ints, other: Ints) -> Floats:
         """Return how far apart the scores of two rows are; infinite beyond the largest number."""
-        with np.errstate(over="ignore"):
-            return np.abs(self.score[one] - self.score[other])
+        apart = _subtract(self.score, one, other)
+        return np.abs(apart, out=apart)
 
     def weights_of(self, rows: Ints) -> ListedWeights | None:
         """Return what pairs count, given a row of each; None where every pair counts 1."""
@@ -409,7 +418,11 @@ def apply_terms(terms: Terms, log: Log, logged: Log) -> Log:
 
 
 def compare_group(
-    ranking: Ranking, group: str, scores: Floats | None, terms: Terms
+    ranking: Ranking,
+    group: str,
+    scores: Floats | None,
+    terms: Terms,
+    logged: Log | None = None,
 ) -> tuple[Log, Log]:
     """Return the log of one group under a rule on some terms, and the whole log before them.
 
@@ -421,13 +434,20 @@ def compare_group(
     scores : float64 array or None
         Scores of a rule; None for the logged scores.
     terms : Terms
+    logged : Log, optional
+        All rows sorted by the logged scores, with any groups, where they are sorted already.
     """
     masks = ranking.member(group).astype(np.uint64)[None]
-    whole = sort_rows(ranking, scores, masks)
+    if scores is None and logged is not None:
+        whole = replace(logged, masks=np.take(masks, logged.row, axis=1))
+    else:
+        whole = sort_rows(ranking, scores, masks)
     if terms.are_default:
         return whole, whole
     by_logged = terms.closeness == QUERY_SD and scores is not None
-    log = apply_terms(terms, whole, sort_rows(ranking, masks=masks) if by_logged else whole)
+    if by_logged and logged is None:
+        logged = sort_rows(ranking, masks=masks)
+    log = apply_terms(terms, whole, logged if by_logged and logged is not None else whole)
     if terms.against is not None:
         # Rows of queries without any spread are gone already.
         log = only_against(log, 0, ranking.member(terms.against)[log.row])

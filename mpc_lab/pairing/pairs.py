@@ -13,10 +13,11 @@ import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.kernels import ONE, Stop, contrast, interruptible, kernel, stop_flag
-from mpc_lab.pairing.log import Log, PlainWalk, compare_group
+from mpc_lab.pairing.log import Log, compare_group
 from mpc_lab.pairing.modes import DOWN, TIE, UP, run_ends
 from mpc_lab.pairing.selection import count_pairs, count_up_to, kth_smallest_distances
 from mpc_lab.pairing.terms import AS_LOGGED, Terms
+from mpc_lab.pairing.threads import ThreadedWalk
 from mpc_lab.pairing.walk import Logs
 from mpc_lab.pairing.windows import COUNT, N_PREFIX, SUM, add_windows
 from mpc_lab.vocabulary import MODES, TIES, Flags, Floats, Ints, Masks, Mode, Side
@@ -105,6 +106,7 @@ def pair_rows(
     *,
     units: tuple[int, int] | None = None,
     count: int | None = None,
+    room: int | None = None,
 ) -> tuple[Ints, Ints]:
     """Return rows of the log: the item of the group, and the other item, of each pair.
 
@@ -120,6 +122,8 @@ def pair_rows(
         Only the units from `first` to before `last`.
     count : int, optional
         The number of pairs, where it is known.
+    room : int, optional
+        About how many there are at most; then they are counted only where there are more.
 
     Returns
     -------
@@ -131,6 +135,11 @@ def pair_rows(
     edges = np.array(side.edges(np.array(epsilon)))
     if side.neighbours:
         return _neighbours(log, member, edges, int(starts[0]), int(starts[-1]))
+    if count is None and room is not None:
+        i, j = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        count = interruptible(len(log.row), _list, starts, log.score, member, edges, i, j)
+        if count <= room:
+            return i[:count], j[:count]
     if count is None:
         count = int(count_and_sum(log, member, side, epsilon)[0][first:last].sum())
     if count > MOST_LISTED:
@@ -256,18 +265,19 @@ def _neighbours(log: Log, member: Flags, edges: Floats, start: int, end: int) ->
 def count_matched(log: Log, epsilon: float | None = None) -> int:
     """Count the ``matched`` pairs of the first group of a log, up to a distance or all of them."""
     if epsilon is None:
-        return int(count_pairs(PlainWalk(log), 0, 1)[0])
-    return int(count_up_to(PlainWalk(log), 0, np.array([epsilon]))[0])
+        return int(count_pairs(ThreadedWalk(log), 0, 1)[0])
+    return int(count_up_to(ThreadedWalk(log), 0, np.array([epsilon]))[0])
 
 
-def nearest_distance(log: Log, most: int) -> float:
+def nearest_distance(log: Log, most: int, pairs: int | None = None) -> float:
     """Return the distance up to which there are `most` ``matched`` pairs of the first group.
 
     Pairs tied at that distance are included. Where there are no more than `most`, it is the
-    largest distance; where there is none, NaN.
+    largest distance; where there is none, NaN. `pairs` is how many there are, where that is
+    known.
     """
-    total = np.array([count_matched(log)])
-    return float(kth_smallest_distances(PlainWalk(log), 0, total, np.minimum(total, most))[0])
+    total = np.array([count_matched(log) if pairs is None else pairs])
+    return float(kth_smallest_distances(ThreadedWalk(log), 0, total, np.minimum(total, most))[0])
 
 
 def check_listable(log: Log, epsilon: float) -> int:
@@ -338,8 +348,8 @@ def shuffle_within(starts: Ints, member: Flags, rng: np.random.Generator) -> Fla
 
 
 @kernel
-def _list(starts: Ints, score: Floats, member: Flags, edges: Floats, i: Ints, j: Ints) -> None:
-    """Write the pairs down; the arrays have room for all of them."""
+def _list(starts: Ints, score: Floats, member: Flags, edges: Floats, i: Ints, j: Ints) -> int:
+    """Write the pairs down as far as there is room, and return how many there are."""
     n = 0
     for q in range(len(starts) - 1):
         for lower in range(starts[q], starts[q + 1]):
@@ -350,9 +360,11 @@ def _list(starts: Ints, score: Floats, member: Flags, edges: Floats, i: Ints, j:
                     break
                 if member[lower] == member[upper] or (distance == 0 and edges[TIE] < 0):
                     continue
-                i[n] = lower if member[lower] else upper
-                j[n] = upper if member[lower] else lower
+                if n < len(i):
+                    i[n] = lower if member[lower] else upper
+                    j[n] = upper if member[lower] else lower
                 n += 1
+    return n
 
 
 @kernel

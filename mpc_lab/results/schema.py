@@ -27,6 +27,7 @@ from mpc_lab.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from mpc_lab.pairing.log import Log
     from mpc_lab.pairing.moments import Moments
     from mpc_lab.pairing.walk import Rewalk, Walk
     from mpc_lab.ranking import LogFacts, Ranking
@@ -574,6 +575,7 @@ class AuditBase:
         self._walk_with = walk_with
         self._looks: tuple[dict[str, Any], ...] = ()
         self._rivals: dict[Any, Any] = {}
+        self._sorted: tuple[Ranking, Log] | None = None
 
     @cached_property
     def curve(self) -> xr.Dataset:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_lab.engines.memory import in_order
 from mpc_lab.engines.parts import Part, cut_tables, find_starts
 from mpc_lab.errors import MpcError
 from mpc_lab.pairing.kernels import finish, kernel, n_threads
 from mpc_lab.pairing.log import Log, add_up, below_by_position, below_by_score
+from mpc_lab.pairing.threads import in_order
 from mpc_lab.ranking.checks import (
     LARGEST,
     LARGEST_WEIGHT,

@@ -21,7 +21,7 @@ from mpc_lab.results.base import (
 )
 from mpc_lab.results.questions.pairs import CellRows, open_cell
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.vocabulary import Floats
+from mpc_lab.vocabulary import ITEM, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -112,7 +112,7 @@ def _of_group(
         )
         for x in columns
     ]
-    reuse = item_reuse(pairs.item_codes())
+    reuse = item_reuse(codes if pairs.owner == ITEM else pairs.item_codes())
     found: dict[str, tuple[tuple[str, ...], Any]] = {
         name: (("covariate",), [asdict(one)[field] for one in differences])
         for name, field in _DIFFERENCES.items()

@@ -128,7 +128,7 @@ def certificate(audit: AuditBase, group: str, scoring_rule: str = "baseline") ->
     cell = open_cell(audit, "certificate", group, scoring_rule, "matched")
     cluster, level, seed = inference_options(audit)
     reach = nearest_distance(cell.log, LARGEST_LIST)
-    pairs = cell.pairs("matched", 0.0 if math.isnan(reach) else reach)
+    pairs = cell.pairs("matched", 0.0 if math.isnan(reach) else reach, LARGEST_LIST)
     found = certify(
         pairs.distance,
         pairs.d,
@@ -168,10 +168,10 @@ def _assumption(audit: AuditBase, cell: CellRows, group: str, rule: str) -> Assu
         count_close,
     )
     from mpc_lab.pairing.close import Design
-    from mpc_lab.pairing.log import PlainWalk
+    from mpc_lab.pairing.threads import ThreadedWalk
 
     ranking = need_rows(audit, "certificate")
-    walk, n_segments = PlainWalk(cell.log), len(ranking.segments)
+    walk, n_segments = ThreadedWalk(cell.log), len(ranking.segments)
     columns = 3 + BINS - 1 + max(n_segments - 1, 0)
     width = choose_width(walk, headline_epsilon(audit, group, rule), columns)
     if count_close(walk, width) > LARGEST_LIST * 10:

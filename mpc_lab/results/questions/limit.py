@@ -86,7 +86,7 @@ def _chosen(cell: CellRows) -> tuple[float, dict[str, CellPairs]]:
     from mpc_lab.inference.bandwidth import LARGEST_LIST, choose_bandwidth
     from mpc_lab.pairing.pairs import nearest_distance
 
-    reach = nearest_distance(cell.log, LARGEST_LIST)
+    reach = nearest_distance(cell.log, LARGEST_LIST, cell.n_matched)
     if np.isnan(reach):
         return 0.0, {}
     i, j = cell.rows_of_pairs("matched", reach, LARGEST_LIST)

@@ -17,7 +17,10 @@ from mpc_lab.errors import MpcError, check_epsilon, check_whole
 from mpc_lab.pairing.terms import terms_of
 from mpc_lab.results.base import cell_epsilon, need_rows, rule_scores, settings
 from mpc_lab.results.schema import AuditBase
-from mpc_lab.vocabulary import MODES, Flags, Floats, Ints
+from mpc_lab.vocabulary import MATCHED, MODES, Flags, Floats, Ints
+
+# A sorted log takes some 64 bytes a row.
+_MOST_KEPT = 10_000_000
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -211,12 +214,19 @@ class CellRows:
         from mpc_lab.pairing.pairs import ranks
 
         places = ranks(self.whole, self.ranking, logged=self.logged)
-        return self.by_row(places)[self.log.row]
+        return places if self.log is self.whole else self.by_row(places)[self.log.row]
 
     def cluster_code(self, rows: Ints | slice = slice(None)) -> Ints:
         """Query of rows of the log, or their units where there are units."""
+        return self._cluster[rows]
+
+    @cached_property
+    def _cluster(self) -> Ints:
         unit = self.ranking.unit_code
-        return (self.ranking.query_code if unit is None else unit)[self.log.row[rows]]
+        of_row = self.ranking.query_code if unit is None else unit
+        size = np.diff(self.log.starts)
+        first = self.log.starts[:-1][size > 0]
+        return np.repeat(of_row[self.log.row[first]], size[size > 0])
 
     @property
     def item_code(self) -> Ints | None:
@@ -237,7 +247,16 @@ class CellRows:
         """Return the number of pairs at any distance."""
         from mpc_lab.pairing.pairs import count_side
 
+        if mode == MATCHED.name:
+            return self.n_matched
         return count_side(self.log, self.member, MODES[mode].side)
+
+    @cached_property
+    def n_matched(self) -> int:
+        """The number of ``matched`` pairs at any distance."""
+        from mpc_lab.pairing.pairs import count_matched
+
+        return count_matched(self.log)
 
     def parts_by_unit(self, mode: str, epsilon: float) -> tuple[csr_array, csr_array, csr_array]:
         """Return weight, sum and number of each unit's pairs on the sides of a mode of two.
@@ -289,9 +308,11 @@ class CellRows:
         """Return the rows of the pairs up to a distance, those of the group first."""
         from mpc_lab.pairing.pairs import MOST_LISTED, check_listable, pair_rows
 
-        if not n_pairs <= MOST_LISTED:
-            check_listable(self.log, epsilon)
-        return pair_rows(self.log, self.member, MODES[mode].side, epsilon)
+        listed = (self.log, self.member, MODES[mode].side, epsilon)
+        if n_pairs <= MOST_LISTED:
+            return pair_rows(*listed, room=int(n_pairs))
+        matched = check_listable(self.log, epsilon)
+        return pair_rows(*listed, count=matched if mode == MATCHED.name else None)
 
     def pairs_of(self, i: Ints, j: Ints) -> CellPairs:
         """Return pairs of given rows."""
@@ -322,5 +343,21 @@ def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str)
     scores = None
     for mode in modes:
         scores = rule_scores(audit, group, rule, mode)
-    log, whole = compare_group(ranking, group, scores, terms_of(settings(audit)))
+    logged = _sort_once(audit, ranking)
+    log, whole = compare_group(ranking, group, scores, terms_of(settings(audit)), logged)
     return CellRows(ranking, log, whole, rule)
+
+
+def _sort_once(audit: AuditBase, ranking: Ranking) -> Log | None:
+    """Return the rows sorted by the logged scores, kept with the audit for the next question.
+
+    None where there are so many that they would take too much room for that.
+    """
+    from mpc_lab.pairing.log import sort_rows
+
+    if ranking.n_rows > _MOST_KEPT:
+        return None
+    if audit._sorted is None or audit._sorted[0] is not ranking:
+        no_groups = np.zeros((1, ranking.n_rows), dtype=np.uint64)
+        audit._sorted = ranking, sort_rows(ranking, masks=no_groups)
+    return audit._sorted[1]
