@@ -70,6 +70,7 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
     """
     part = slices(audit)[0]
     cells = by_gap(part.cells[:_LIMIT])
+    make_curves(audit)
     curves = [audit.curve_of(cell.group, part.rule, part.mode) for cell in cells]
     return {
         "link": link,
@@ -80,6 +81,12 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
         "own_pairs": [cell.pairs for cell in cells],
         "pairs": [curve["n_pairs"].values.tolist() for curve in curves],
     }
+
+
+def make_curves(audit: Audit) -> None:
+    """Make all curves that a rail and its overview need, in one walk of the log."""
+    part = slices(audit)[0]
+    audit._make_curves([cell.group for cell in part.cells[:_LIMIT]], part.rule)
 
 
 def figure(
