@@ -90,7 +90,11 @@ def make_curves(audit: Audit) -> None:
 
 
 def figure(
-    chart: AnyChart, drawn: str, rail: dict[str, Any] | None = None, caption: str = ""
+    chart: AnyChart,
+    drawn: str,
+    rail: dict[str, Any] | None = None,
+    caption: str = "",
+    spec: dict[str, Any] | None = None,
 ) -> str:
     """Return a figure of a page: a picture that stays where no script runs, and the live one.
 
@@ -103,6 +107,8 @@ def figure(
         What :func:`rail_of` returns, for a chart that is drawn with ``live=True``.
     caption : str
         The words below the figure.
+    spec : dict, optional
+        The specification of the chart, where it is known already.
     """
     said = escape(getattr(chart, "description", "") or "")
     told = (
@@ -116,6 +122,6 @@ def figure(
     return (
         f'<figure class="chart" role="{role}" aria-label="{said}">'
         f'<div class="static">{drawn}</div><div class="live"></div>'
-        f'<script type="application/json">{json_in_page(specification(chart))}</script>'
+        f'<script type="application/json">{json_in_page(spec or specification(chart))}</script>'
         f"{told}{below}</figure>"
     )

@@ -180,9 +180,10 @@ class Context:
         interpreter reads it that has no way to run code.
         """
         # Ids differ by the number of the figure in the page.
-        drawn = svg_of(specification(chart)) if can_draw() else ""
+        spec = specification(chart)
+        drawn = svg_of(spec) if can_draw() else ""
         static = _IDS.sub(rf"\1f{next(self._numbers)}-", slim(drawn))
-        return alive.figure(chart, static, rail, caption)
+        return alive.figure(chart, static, rail, caption, spec)
 
     def attempt(self, make: Callable[..., str], *given: object, **options: object) -> str:
         """Return what a function makes of its arguments, or the sentence that says why not."""
