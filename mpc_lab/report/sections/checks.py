@@ -83,7 +83,7 @@ def _of_ties(context: Context) -> str:
 
 def _limit(context: Context, cell: Cell) -> str:
     part = context.part
-    found = context.audit.limit(cell.group, part.rule, part.mode)
+    found = context.limit(cell.group, part.rule, part.mode)
     value, ends = with_ends(float(found.estimate), float(found.ci_low), float(found.ci_high))
     method = str(found.method.item())
     if method == "not estimable":
