@@ -391,6 +391,7 @@ def _run(plan: Plan, log: OpenLog, source: Source) -> Audit:
         grid=grid,
         # Reading a log again for every cell would take longer than reading it once for all.
         curve_part=None if log.ranking is None else later.curve_part,
+        curve_parts=None if log.ranking is None else later.curve_parts,
         reread=None if log.ranking is not None else partial(_reread, plan, log, source.facts),
         walk=_rewalk(plan, log),
         walk_with=None if log.ranking is not None else partial(_walk_with, plan, log),
@@ -548,8 +549,21 @@ class _Later:
     def curve_part(self, group: str, rule: str) -> xr.Dataset:
         """Return the curves of one group under one rule, without work for the others."""
         if (group, rule) not in self._parts:
-            self._parts[group, rule] = self._only(group, rule)._second_pass().curve()
+            self._make_part(self._only([group], rule))
         return self._parts[group, rule]
+
+    def curve_parts(self, groups: Sequence[str], rule: str) -> None:
+        """Make the curves of some groups under one rule in one walk of the log."""
+        missing = [group for group in groups if (group, rule) not in self._parts]
+        if not missing:
+            return
+        together = self._only(missing, rule)
+        for at in range(len(missing)):
+            self._make_part(together._alone(at))
+
+    def _make_part(self, only: _Later) -> None:
+        cell = (only._plan.groups[0], only._plan.rule_labels[0])
+        self._parts[cell] = only._second_pass().curve()
 
     def _second_pass(self) -> _Later:
         """Compare both sides inside cells of places at every threshold, for one cell alone."""
@@ -564,15 +578,28 @@ class _Later:
         self._cross[0] = [(groups, replace(sums, joined=moving[None]))]
         return self
 
-    def _only(self, group: str, rule: str) -> _Later:
-        at, number = self._plan.groups.index(group), self._plan.rule_labels.index(rule)
+    def _only(self, groups: Sequence[str], rule: str) -> _Later:
+        at = np.array([self._plan.groups.index(group) for group in groups])
+        number = self._plan.rule_labels.index(rule)
         plan = replace(
-            self._plan, groups=(group,), scoring_rules=(self._plan.scoring_rules[number],)
+            self._plan, groups=tuple(groups), scoring_rules=(self._plan.scoring_rules[number],)
         )
         edges, here, index = self._layouts[number]
-        only = _Later(plan, self._log, [(edges[[at]], here[[at]], index[[at]])], self._grid)
+        only = _Later(plan, self._log, [(edges[at], here[at], index[at])], self._grid)
         if self._swept is not None:
-            only._swept = [self._swept[number].of_groups(np.array([at]))]
+            only._swept = [self._swept[number].of_groups(at)]
+        return only
+
+    def _alone(self, at: int) -> _Later:
+        """Return what one group has of this, under the one rule there is."""
+        moments, here = self.moments[0], np.array([at])
+        only = self._only([self._plan.groups[at]], self._plan.rule_labels[0])
+        only._moments = [moments.of_groups(here)]
+        only._cross[0] = [
+            (np.array([0]), part.of_groups(np.flatnonzero(groups == at)))
+            for groups, part in self.cross(0)
+            if at in groups
+        ]
         return only
 
     @property

@@ -70,6 +70,7 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
     """
     part = slices(audit)[0]
     cells = by_gap(part.cells[:_LIMIT])
+    make_curves(audit)
     curves = [audit.curve_of(cell.group, part.rule, part.mode) for cell in cells]
     return {
         "link": link,
@@ -82,8 +83,18 @@ def rail_of(audit: Audit, link: str) -> dict[str, Any]:
     }
 
 
+def make_curves(audit: Audit) -> None:
+    """Make all curves that a rail and its overview need, in one walk of the log."""
+    part = slices(audit)[0]
+    audit._make_curves([cell.group for cell in part.cells[:_LIMIT]], part.rule)
+
+
 def figure(
-    chart: AnyChart, drawn: str, rail: dict[str, Any] | None = None, caption: str = ""
+    chart: AnyChart,
+    drawn: str,
+    rail: dict[str, Any] | None = None,
+    caption: str = "",
+    spec: dict[str, Any] | None = None,
 ) -> str:
     """Return a figure of a page: a picture that stays where no script runs, and the live one.
 
@@ -96,6 +107,8 @@ def figure(
         What :func:`rail_of` returns, for a chart that is drawn with ``live=True``.
     caption : str
         The words below the figure.
+    spec : dict, optional
+        The specification of the chart, where it is known already.
     """
     said = escape(getattr(chart, "description", "") or "")
     told = (
@@ -109,6 +122,6 @@ def figure(
     return (
         f'<figure class="chart" role="{role}" aria-label="{said}">'
         f'<div class="static">{drawn}</div><div class="live"></div>'
-        f'<script type="application/json">{json_in_page(specification(chart))}</script>'
+        f'<script type="application/json">{json_in_page(spec or specification(chart))}</script>'
         f"{told}{below}</figure>"
     )

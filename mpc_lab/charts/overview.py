@@ -285,6 +285,7 @@ def _curves(
     # With its mark a name is no wider than its panel, else few panels would fit beside each other.
     shorter = middle_cut([cell.group for cell in cells], int(panel / _PANEL_CHARACTER) - 2)
     frames = []
+    audit._make_curves([cell.group for cell in cells], part.rule)
     for place, (cell, short) in enumerate(zip(cells, shorter, strict=True)):
         frame = theme.curve_frame(audit, cell.group, part.rule, part.mode)
         frame = frame[["epsilon", "gap", "low", "high", "pairs", "interval"]]

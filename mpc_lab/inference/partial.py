@@ -16,11 +16,13 @@ from mpc_lab.pairing.close import (
     Gram,
     Targets,
     add_by,
+    add_rows,
     contributions_of,
     count_within,
     dyads_of,
     gram_of,
     mean_scores,
+    names_of_dyads,
 )
 from mpc_lab.pairing.moments import Quadratic
 from mpc_lab.pairing.walk import Walk
@@ -275,12 +277,15 @@ def sum_contributions(
     inside = np.zeros(n_targets)
     rounds = max(1, -(-n_pairs * n_targets // _ROOM))
     for chosen in range(rounds):
-        found = list(
-            walk(partial(dyads_of, design, targets, rounds, chosen), "summing over two items")
-        )
+        # Most dyads are a single pair, which is its own sum: only the others are listed.
+        task = partial(names_of_dyads, design, rounds, chosen)
+        names = np.sort(np.concatenate(list(walk(task, "looking for two items that meet again"))))
+        again = np.unique(names[1:][names[1:] == names[:-1]])
+        listed = partial(dyads_of, design, targets, again, rounds, chosen)
+        found = list(walk(listed, "summing over two items"))
         keys = np.concatenate([np.column_stack([one.one, one.other]) for one in found])
         sums = add_by(keys, np.concatenate([one.total for one in found]))[1]
-        squares += (sums**2).sum(axis=0)
+        squares += (sums**2).sum(axis=0) + sum(one.met_once for one in found)
         inside += sum(one.inside_queries for one in found)
     return replace(total, by_dyad_query=inside), squares
 
@@ -288,9 +293,12 @@ def sum_contributions(
 def _together(parts: list[Contributions], shape: tuple[int, ...]) -> Contributions:
     n_targets, k = shape
     item = np.concatenate([np.empty(0, dtype=np.int64), *(part.item for part in parts)])
-    by_item = np.concatenate([np.empty((0, n_targets)), *(part.by_item for part in parts)])
-    sides = np.concatenate([np.empty((0, 2, k)), *(part.sides for part in parts)])
-    codes, of_item = add_by(item[:, None], by_item)
+    codes = np.unique(item)
+    by_item, sides = np.zeros((len(codes), n_targets)), np.zeros((len(codes), 2 * k))
+    for part in parts:
+        at = np.searchsorted(codes, part.item)
+        add_rows(at, part.by_item, by_item)
+        add_rows(at, part.sides.reshape(len(at), 2 * k), sides)
 
     def total(name: str) -> Floats:
         return np.asarray(sum(getattr(part, name) for part in parts))
@@ -304,9 +312,9 @@ def _together(parts: list[Contributions], shape: tuple[int, ...]) -> Contributio
         count_squares=total("count_squares") + np.zeros(k),
         queries=sum(part.queries for part in parts),
         item_queries=sum(part.item_queries for part in parts),
-        item=codes[:, 0],
-        by_item=of_item,
-        sides=add_by(item[:, None], sides)[1],
+        item=codes,
+        by_item=by_item,
+        sides=sides.reshape(-1, 2, k),
     )
 
 

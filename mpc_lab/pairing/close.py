@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, contrast, inlined_late, kernel, lowest
+from mpc_lab.pairing.kernels import ONE, contrast, inlined_late, kernel, lowest, tight
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.weighting import weight_of_pair
 from mpc_lab.vocabulary import Floats, Ints, Masks
@@ -239,8 +239,8 @@ def contributions_of(
     cluster = log.cluster if items else np.empty(0, dtype=np.int64)
     _add_contributions(
         rows,
-        targets.pick,
-        targets.fit,
+        targets.pick.T.copy(),
+        targets.fit.T.copy(),
         cluster,
         first,
         last,
@@ -264,10 +264,16 @@ def contributions_of(
         met = np.flatnonzero(sides[:, :, design.constant].any(axis=1))
         unit = np.repeat(np.arange(units), np.diff(log.starts[log.units[first : last + 1]]))
         item, at = np.unique(cluster[here][met], return_inverse=True)
-        by_item, of_items = _sum_by(at, len(item), by_row[met]), _sum_by(at, len(item), sides[met])
+        met_at = np.full(n_rows, -1, dtype=np.int64)
+        met_at[met] = at
+        by_item = _sum_by(met_at, len(item), by_row)
+        of_items = _sum_by(met_at, len(item), sides.reshape(n_rows, -1)).reshape(-1, 2, k)
         both = np.unique(at * max(units, 1) + unit[met], return_inverse=True)
         n_both = len(both[0])
-        by_item_query = (_sum_by(both[1], n_both, by_row[met]) ** 2).sum(axis=0)
+        if n_both < len(met):  # else each item is in a unit once, and its rows are the sums
+            met_at[met] = both[1]
+            by_row = _sum_by(met_at, n_both, by_row)
+        by_item_query = np.einsum("it,it->t", by_row, by_row)
     return Contributions(
         by_query=by_unit.T @ by_unit,
         naive=naive,
@@ -289,40 +295,62 @@ class Dyads(NamedTuple):
     Attributes
     ----------
     one, other : int64 arrays (dyad,)
-        The items, the smaller code first.
+        The items of dyads that are met again, the smaller code first.
     total : float64 array (dyad, target)
+        Of those.
+    met_once : float64 array (target,)
+        Σ of squares over the dyads that are a single pair.
     inside_queries : float64 array (target,)
-        Σ of squares of the sums inside queries, or units.
+        Σ of squares of the sums inside queries, or units, over all dyads.
     """
 
     one: Ints
     other: Ints
     total: Floats
+    met_once: Floats
     inside_queries: Floats
+
+
+def names_of_dyads(
+    design: Design, rounds: int, chosen: int, log: Log, first: int, last: int
+) -> Ints:
+    """Return the two items of each pair of some units, in one number: of one dyad in `rounds`."""
+    how: tuple[Any, ...] = (_rows(design, log), log.cluster, rounds, chosen, first, last)
+    counted: tuple[Any, ...] = (*how, np.empty(0, dtype=np.int64))
+    names = np.empty(_name_dyads(*counted), dtype=np.int64)
+    named: tuple[Any, ...] = (*how, names)
+    _name_dyads(*named)
+    return names
 
 
 def dyads_of(
     design: Design,
     targets: Targets,
+    again: Ints,
     rounds: int,
     chosen: int,
     log: Log,
     first: int,
     last: int,
 ) -> Dyads:
-    """Return the sums over some of the dyads: one in `rounds`, so that few are held at a time."""
+    """Return the sums over some of the dyads: one in `rounds`, so that few are held at a time.
+
+    `again` has the ascending names of those that more than one pair has: only these are listed.
+    """
     rows, cluster = _rows(design, log), log.cluster
     n_targets = len(targets.pick)
-    none = np.empty((0, 3), dtype=np.int64)
-    how: tuple[Any, ...] = (rows, targets.pick, targets.fit, cluster, rounds, chosen, first, last)
-    counted: tuple[Any, ...] = (*how, none, np.empty((0, n_targets)))
+    none, once = np.empty((0, 3), dtype=np.int64), np.zeros(n_targets)
+    how: tuple[Any, ...] = (rows, targets.pick.T.copy(), targets.fit.T.copy(), cluster)
+    how = (*how, again, rounds, chosen, first, last)
+    counted: tuple[Any, ...] = (*how, none, np.empty((0, n_targets)), once)
     n = _list_dyads(*counted)
     keys, values = np.empty((n, 3), dtype=np.int64), np.empty((n, n_targets))
-    listed: tuple[Any, ...] = (*how, keys, values)
-    _list_dyads(*listed)
+    if n:
+        listed: tuple[Any, ...] = (*how, keys, values, once)
+        _list_dyads(*listed)
     inside = add_by(keys, values)[1]
     pair, total = add_by(keys[:, :2], values)
-    return Dyads(pair[:, 0], pair[:, 1], total, (inside**2).sum(axis=0))
+    return Dyads(pair[:, 0], pair[:, 1], total, once, once + (inside**2).sum(axis=0))
 
 
 def add_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
@@ -336,10 +364,19 @@ def add_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
 
 
 def _sum_by(at: Ints, n: int, values: Floats) -> Floats:
-    """Return the sum of the values of each code."""
-    total = np.zeros((n, *values.shape[1:]))
-    np.add.at(total, at, values)
+    """Return the sum of the rows of values of each code; those of -1 are left out."""
+    total = np.zeros((n, values.shape[1]))
+    add_rows(at, values, total)
     return total
+
+
+@kernel
+def add_rows(at: Ints, values: Floats, total: Floats) -> None:
+    """Add each row of values to the row of the total that it has a number of; -1 for none."""
+    for row in range(len(at)):
+        if at[row] >= 0:
+            for t in range(values.shape[1]):
+                total[at[row], t] += values[row, t]
 
 
 @inlined_late
@@ -482,13 +519,19 @@ def _contribute(
     n: int,
     d: float,
     z: Floats,
+    load: Floats,
+    residual: Floats,
 ) -> None:
+    # Over all targets at once, which lie beside each other.
+    load[:] = 0.0
+    residual[:] = d
+    for a in range(n):
+        column, own = at[a], value[a]
+        for t in range(len(z)):
+            load[t] += pick[column, t] * own
+            residual[t] -= fit[column, t] * own
     for t in range(len(z)):
-        load, residual = 0.0, d
-        for a in range(n):
-            load += pick[t, at[a]] * value[a]
-            residual -= fit[t, at[a]] * value[a]
-        z[t] += w * load * residual
+        z[t] += w * load[t] * residual[t]
 
 
 @inlined_late
@@ -503,19 +546,24 @@ def _of_pair(
     at: Ints,
     value: Floats,
     z: Floats,
+    load: Floats,
+    residual: Floats,
 ) -> int:
-    """Write what a pair adds to the error of each target; return how many regressors it has."""
+    """Write what a pair adds to the error of each target; return how many regressors it has.
+
+    `pick` and `fit` are (column, target) here, `load` and `residual` room for a number a target.
+    """
     n, d = _fill(rows, q, lower, upper, at, value)
     if _upside_down(rows, lower, upper):
         d = _turn(rows, at, value, n, d)
     z[:] = 0.0
     if _is_split(rows, lower, upper):
-        _contribute(rows, pick, fit, 0.5 * w, at, value, n, d, z)
+        _contribute(rows, pick, fit, 0.5 * w, at, value, n, d, z, load, residual)
         d = _turn(rows, at, value, n, d)
-        _contribute(rows, pick, fit, 0.5 * w, at, value, n, d, z)
+        _contribute(rows, pick, fit, 0.5 * w, at, value, n, d, z, load, residual)
         d = _turn(rows, at, value, n, d)
     else:
-        _contribute(rows, pick, fit, w, at, value, n, d, z)
+        _contribute(rows, pick, fit, w, at, value, n, d, z, load, residual)
     return n
 
 
@@ -534,9 +582,9 @@ def _add_contributions(
     by_row: Floats,
     sides: Floats,
 ) -> None:
-    k = pick.shape[1]
+    k = len(pick)
     at, value = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
-    z = np.zeros(len(pick))
+    z, load, residual = np.zeros(pick.shape[1]), np.zeros(pick.shape[1]), np.zeros(pick.shape[1])
     items = len(cluster) > 0
     offset = rows.starts[rows.units[first]]
     for unit in range(first, last):
@@ -548,7 +596,9 @@ def _add_contributions(
                 while upper < end and rows.score[upper] - rows.score[lower] <= rows.width:
                     w = _pair_weight(rows, lower, upper, of_query)
                     if w > 0.0:
-                        n = _of_pair(rows, pick, fit, q, lower, upper, w, at, value, z)
+                        n = _of_pair(
+                            rows, pick, fit, q, lower, upper, w, at, value, z, load, residual
+                        )
                         pairs_of[unit - first] += 1
                         for t in range(len(z)):
                             by_unit[unit - first, t] += z[t]
@@ -578,22 +628,58 @@ def _add_contributions(
                     upper += 1
 
 
+@tight
+def _name(one: int, other: int) -> np.int64:
+    """Return two items as one number; that others have the same by chance does no harm."""
+    first = np.int64(one) * np.int64(2685821657736338717)
+    return first ^ (np.int64(other) * np.int64(7046029254386353131))
+
+
+@kernel
+def _name_dyads(
+    rows: _Rows, cluster: Ints, rounds: int, chosen: int, first: int, last: int, names: Ints
+) -> int:
+    """Write the name of the two items of each pair; return how many there are."""
+    m = 0
+    for q in range(rows.units[first], rows.units[last]):
+        start, end = rows.starts[q], rows.starts[q + 1]
+        of_query = _query_weight(rows, q)
+        for lower in range(start, end):
+            upper = lower + 1
+            while upper < end and rows.score[upper] - rows.score[lower] <= rows.width:
+                one = min(cluster[lower], cluster[upper])
+                other = max(cluster[lower], cluster[upper])
+                wanted = one != other and (one ^ other) % rounds == chosen
+                if wanted and _pair_weight(rows, lower, upper, of_query) > 0.0:
+                    if len(names):
+                        names[m] = _name(one, other)
+                    m += 1
+                upper += 1
+    return m
+
+
 @kernel
 def _list_dyads(
     rows: _Rows,
     pick: Floats,
     fit: Floats,
     cluster: Ints,
+    again: Ints,
     rounds: int,
     chosen: int,
     first: int,
     last: int,
     keys: Ints,
     values: Floats,
+    once: Floats,
 ) -> int:
-    """Write (item, item, unit) and contributions of pairs; return how many there are."""
-    k = pick.shape[1]
+    """Write (item, item, unit) and contributions of the pairs of dyads that are met again.
+
+    Of other pairs the squares are added to `once`. Return how many pairs are written.
+    """
+    k = len(pick)
     at, value = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
+    z, load, residual = np.zeros(pick.shape[1]), np.zeros(pick.shape[1]), np.zeros(pick.shape[1])
     m = 0
     for unit in range(first, last):
         for q in range(rows.units[unit], rows.units[unit + 1]):
@@ -606,10 +692,33 @@ def _list_dyads(
                     one = min(cluster[lower], cluster[upper])
                     other = max(cluster[lower], cluster[upper])
                     if w > 0.0 and one != other and (one ^ other) % rounds == chosen:
-                        if len(keys):
-                            _of_pair(rows, pick, fit, q, lower, upper, w, at, value, values[m])
-                            keys[m, 0], keys[m, 1], keys[m, 2] = one, other, unit
-                        m += 1
+                        name = _name(one, other)
+                        place = np.searchsorted(again, name)
+                        if place < len(again) and again[place] == name:
+                            if len(keys):
+                                _of_pair(
+                                    rows,
+                                    pick,
+                                    fit,
+                                    q,
+                                    lower,
+                                    upper,
+                                    w,
+                                    at,
+                                    value,
+                                    z,
+                                    load,
+                                    residual,
+                                )
+                                values[m] = z
+                                keys[m, 0], keys[m, 1], keys[m, 2] = one, other, unit
+                            m += 1
+                        elif len(keys) == 0:
+                            _of_pair(
+                                rows, pick, fit, q, lower, upper, w, at, value, z, load, residual
+                            )
+                            for t in range(len(z)):
+                                once[t] += z[t] * z[t]
                     upper += 1
     return m
 

@@ -112,6 +112,16 @@ class Together(Quadratic):
     sides: Floats | None = None
     joined: Floats | None = None
 
+    def of_groups(self, groups: Ints) -> Together:
+        """Keep some of the groups."""
+        return Together(
+            self.cc[:, groups],
+            self.cu[:, groups],
+            self.uu[:, groups],
+            None if self.sides is None else self.sides[:, :, groups],
+            None if self.joined is None else self.joined[groups],
+        )
+
     def of(self, mode: int, group: int, scaling: Scaling | None, index: Ints) -> list[Floats]:
         """Return the three sums of one cell at some thresholds.
 

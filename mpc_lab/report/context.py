@@ -23,6 +23,8 @@ from mpc_lab.text import listing, percent, quote
 from mpc_lab.vocabulary import DIRECTIONS
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from mpc_lab.charts.theme import AnyChart
     from mpc_lab.results import Audit
     from mpc_lab.results.questions.boosts import FairBoost
@@ -91,6 +93,7 @@ class Context:
     gate: str = ""
     show_ids: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _limits: dict[tuple[str, str, str], xr.Dataset] = field(default_factory=dict)
     _boosts: dict[str, FairBoost] = field(default_factory=dict)
     _boost_charts: dict[str, AnyChart] = field(default_factory=dict)
 
@@ -152,6 +155,13 @@ class Context:
         """The gaps net of other groups and covariates, which the story and a chapter show."""
         return self.audit.partial(self.covariates)
 
+    def limit(self, group: str, rule: str, mode: str) -> xr.Dataset:
+        """Return the limit ε → 0 of a cell, which the story and a chapter show."""
+        cell = (group, rule, mode)
+        if cell not in self._limits:
+            self._limits[cell] = self.audit.limit(*cell)
+        return self._limits[cell]
+
     def boost(self, group: str) -> FairBoost:
         """Return the boost of a group, which the story and a chapter show."""
         if group not in self._boosts:
@@ -180,9 +190,10 @@ class Context:
         is read by an interpreter that cannot run code.
         """
         # Ids differ by the number of the figure in the page.
-        drawn = svg_of(specification(chart)) if can_draw() else ""
+        spec = specification(chart)
+        drawn = svg_of(spec) if can_draw() else ""
         static = _IDS.sub(rf"\1f{next(self._numbers)}-", slim(drawn))
-        return alive.figure(chart, static, rail, caption)
+        return alive.figure(chart, static, rail, caption, spec)
 
     def attempt(self, make: Callable[..., str], *given: object, **options: object) -> str:
         """Return what a function makes of its arguments, or the sentence that says why not."""

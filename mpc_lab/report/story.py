@@ -25,7 +25,9 @@ def story(context: Context) -> str:
     """Return five questions with their answers, each with a picture and a link to its chapter."""
     # With covariates, the chapter holds more fixed than the story says.
     partial = None if len(context.covariates) else lambda: context.partial
-    found = tell(context.audit, leaves=True, partial=partial, boost=context.boost)
+    found = tell(
+        context.audit, leaves=True, partial=partial, boost=context.boost, limit=context.limit
+    )
     items = [
         _card(context, card, chapter, found.group)
         for card, chapter in zip(found.cards, _CHAPTERS, strict=True)

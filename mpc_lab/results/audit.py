@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ class Audit(Questions):
         The thresholds of the curve, known before it is made.
     curve_part : callable, optional
         (group, rule label) to the curve of these two alone, in the form of `curve`.
+    curve_parts : callable, optional
+        Makes these for (groups, rule label) in one walk of the log, for `curve_part` to return.
     reread : callable, optional
         Reads the rows again, for the first method that needs them.
     walk : Rewalk, optional
@@ -138,6 +141,11 @@ class Audit(Questions):
         part, is_made = self._curve_part, "curve" in vars(self)
         found = self.curve if part is None or is_made else part(group, scoring_rule)
         return found.sel(cell)
+
+    def _make_curves(self, groups: Sequence[str], scoring_rule: str) -> None:
+        """Make the curves of some groups at once, where :meth:`curve_of` would make each alone."""
+        if self._curve_parts is not None and "curve" not in vars(self):
+            self._curve_parts(groups, scoring_rule)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the headline as a tidy frame.

@@ -555,6 +555,7 @@ class AuditBase:
         own: Sequence[Moments] | None = None,
         grid: Floats | None = None,
         curve_part: Callable[[str, str], xr.Dataset] | None = None,
+        curve_parts: Callable[[Sequence[str], str], None] | None = None,
         reread: Callable[[], Ranking] | None = None,
         walk: Rewalk | None = None,
         walk_with: WalkWith | None = None,
@@ -570,6 +571,7 @@ class AuditBase:
         self._own = own
         self._grid = grid
         self._curve_part = curve_part
+        self._curve_parts = curve_parts
         self._reread = reread
         self._walk = walk
         self._walk_with = walk_with

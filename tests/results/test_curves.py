@@ -121,3 +121,44 @@ def test_a_cell_that_the_audit_lacks_is_refused(cell, words):
     audit = audited(pairing_modes=["matched"])
     with pytest.raises(mpc.MpcError, match=words):
         audit.curve_of(*cell)
+
+
+def test_curves_that_are_made_together_are_those_made_alone():
+    audit, apart = audited(), audited()
+    for rule in audit.headline["scoring_rule"].values.tolist():
+        audit._make_curves(audit.groups[::-1], rule)
+    dims = ("group", "scoring_rule", "pairing_mode")
+    for cell in itertools.product(*(audit.headline[dim].values.tolist() for dim in dims)):
+        found, expected = audit.curve_of(*cell), apart.curve_of(*cell)
+        assert set(found.data_vars) == set(expected.data_vars)
+        for name in expected.data_vars:
+            np.testing.assert_allclose(
+                found[name], expected[name], rtol=1e-12, atol=1e-12, err_msg=f"{cell} {name}"
+            )
+    assert "curve" not in vars(audit)
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_curves_of_two_sides_that_are_made_together_are_those_made_alone(positions):
+    table = frame().assign(place=lambda one: one.groupby("query").cumcount() + 1)
+    columns = {**COLUMNS, "position": "place"} if positions else COLUMNS
+    ranking = mpc.Ranking(table, **columns, group_sep="|")
+    together, apart = (
+        mpc.audit(ranking, pairing_modes=["symmetric", "matched"], progress=False) for _ in range(2)
+    )
+    together._make_curves(["b", "c"], "baseline")
+    together._make_curves(["a", "b", "c"], "baseline")
+    for group, mode in itertools.product("abc", ("symmetric", "matched")):
+        found, expected = (one.curve_of(group, "baseline", mode) for one in (together, apart))
+        for name in expected.data_vars:
+            np.testing.assert_allclose(
+                found[name], expected[name], rtol=1e-12, atol=1e-12, err_msg=f"{group} {name}"
+            )
+
+
+def test_curves_that_are_made_are_not_made_again():
+    audit = audited(scoring_rules=["baseline"], pairing_modes=["matched"])
+    audit._make_curves(["a", "b"], "baseline")
+    first = audit._curve_part("a", "baseline")
+    audit._make_curves(["a", "b", "c"], "baseline")
+    assert audit._curve_part("a", "baseline") is first

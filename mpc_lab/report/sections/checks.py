@@ -6,6 +6,7 @@ import math
 
 import xarray as xr
 
+from mpc_lab.charts import alive
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.base import is_rank_only
@@ -28,6 +29,8 @@ def curves(context: Context) -> str:
         "the item scored lower should have a slightly lower outcome whatever its group, so that "
         "curves tend to fall."
     )
+    # The overview has the curves of all groups, and one walk makes them together with these.
+    alive.make_curves(context.audit)
     pieces = [_of_ties(context), paragraphs([how], "soft")]
     pieces.append(paragraphs([context.focus_note], "note"))
     for cell in context.focus:
@@ -80,7 +83,7 @@ def _of_ties(context: Context) -> str:
 
 def _limit(context: Context, cell: Cell) -> str:
     part = context.part
-    found = context.audit.limit(cell.group, part.rule, part.mode)
+    found = context.limit(cell.group, part.rule, part.mode)
     value, ends = with_ends(float(found.estimate), float(found.ci_low), float(found.ci_high))
     method = str(found.method.item())
     if method == "not estimable":

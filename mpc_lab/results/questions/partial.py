@@ -191,7 +191,8 @@ def _walk(
     audit: AuditBase, covariates: Covariates
 ) -> Iterator[tuple[Walk, ColumnNames, list[str]]]:
     """Walk the log under its logged scores, on the terms of an audit; name the covariates."""
-    from mpc_lab.pairing.log import PlainWalk, apply_terms, select_groups, sort_rows
+    from mpc_lab.pairing.log import apply_terms, select_groups, sort_rows
+    from mpc_lab.pairing.threads import ThreadedWalk
 
     # Covariates that are given as arrays by row need the rows in memory.
     again = None if isinstance(covariates, Mapping) else audit._walk_with
@@ -207,7 +208,7 @@ def _walk(
     chosen = np.array([ranking.group_index(group) for group in audit.groups], dtype=np.int64)
     log = sort_rows(ranking, masks=select_groups(ranking.masks, chosen))
     log = apply_terms(terms_of(settings(audit)), log, log)
-    yield PlainWalk(replace(log, extra=x)), ranking.columns, names
+    yield ThreadedWalk(replace(log, extra=x)), ranking.columns, names
 
 
 def _refuse_roles(audit: AuditBase, names: list[str]) -> None:

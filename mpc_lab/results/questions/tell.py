@@ -17,6 +17,8 @@ from mpc_lab.text import decimals, minus, number, p_value, quote, with_interval
 from mpc_lab.vocabulary import DIRECTIONS, MATCHED, NOT_ESTIMABLE, UNDERVALUED, VERDICTS, WITHIN
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from mpc_lab.results.audit import Audit
     from mpc_lab.results.questions.boosts import FairBoost
     from mpc_lab.results.questions.partial import PartialGaps
@@ -143,11 +145,12 @@ def tell(
     leaves: bool = False,
     partial: Callable[[], PartialGaps] | None = None,
     boost: Callable[[str], FairBoost] | None = None,
+    limit: Callable[[str, str, str], xr.Dataset] | None = None,
 ) -> Story:
     """Return the story of one group; see :meth:`StoryQuestions.tell`.
 
     If it `leaves` this machine, as in a report, checks name no ids of the log. A caller that needs
-    the same net gaps, or the same boost, elsewhere passes functions that cache them.
+    the same net gaps, boost or limit elsewhere passes functions that cache them.
     """
     from mpc_lab.results.summary import slices
 
@@ -160,7 +163,7 @@ def tell(
     options = settings(audit)
     cards = (
         _found(cell, part, options),
-        _everywhere(audit, cell, part),
+        _everywhere(audit, cell, part, limit or audit.limit),
         _chance(audit, cell, part, options),
         _something_else(audit, cell, part, options, leaves, partial or audit.partial),
         _cost(cell, part, boost or audit.fair_boost),
@@ -191,7 +194,9 @@ def _call(chart: str, cell: Cell, part: Slice) -> str:
     return f"mpc.charts.{chart}(audit, {cell.group!r}{rule}{mode})"
 
 
-def _everywhere(audit: Audit, cell: Cell, part: Slice) -> Card:
+def _everywhere(
+    audit: Audit, cell: Cell, part: Slice, limit: Callable[[str, str, str], xr.Dataset]
+) -> Card:
     """Say at how many thresholds the band excludes 0, and what the gap is as ε goes to 0."""
     curve = audit.curve_of(cell.group, part.rule, part.mode)
     low, high = (np.asarray(curve[name].values) for name in ("band_low", "band_high"))
@@ -211,7 +216,7 @@ def _everywhere(audit: Audit, cell: Cell, part: Slice) -> Card:
     if cell.verdict == NOT_ESTIMABLE:
         return Card(question, OPEN, _CANNOT_TELL, tuple(lines), chart)
     try:
-        found = audit.limit(cell.group, part.rule, part.mode)
+        found = limit(cell.group, part.rule, part.mode)
     except MpcError as error:
         lines.append(str(error))
     else:
