@@ -71,7 +71,7 @@ def overview(
     """Draw every gap with its verdict, beside the curve of every group over ε.
 
     Groups are sorted by gap. The scale holds the interval of every undervalued and overvalued
-    group; another that is cut ends in an arrow.
+    group; another that is cut ends in an arrow, and so does a curve that leaves it.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def overview(
     wanted = [cell for cell in part.cells if not verdicts or cell.verdict in verdicts]
     cells = by_gap(wanted[:limit])
     names = _names(audit, cells)
-    curves = _curves(audit, part, cells, names, narrow)
     scale = gap_range(cells)
+    curves = _curves(audit, part, cells, names, narrow, scale)
     rows = _rows(cells, names, scale)
     span = threshold_range(curves, _largest_epsilon(cells))
     # A curve of one threshold would say again what the forest says.
@@ -278,7 +278,12 @@ def _ends(cell: Cell, places: int) -> str:
 
 
 def _curves(
-    audit: Audit, part: Slice, cells: list[Cell], names: list[str], narrow: bool
+    audit: Audit,
+    part: Slice,
+    cells: list[Cell],
+    names: list[str],
+    narrow: bool,
+    scale: tuple[float, float],
 ) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
     panel = _panel_wide(len(cells), narrow)
@@ -291,10 +296,21 @@ def _curves(
         # A handful of pairs without an interval can give any gap.
         frame["gap"] = frame["gap"].where(np.isfinite(frame["low"]))
         frame = frame.assign(own=math.nan, zero=math.nan, name=names[place], verdict=cell.verdict)
+        frame = frame.assign(**_off_scale(frame["gap"], scale))
         # One row of each panel has its threshold and its line at 0.
         frame.loc[frame.index[:1], ["own", "zero"]] = [cell.epsilon, 0.0]
         frames.append(frame.assign(title=f"{mark_of(cell.verdict)} {short}", place=place))
     return pd.concat(frames, ignore_index=True)
+
+
+def _off_scale(gaps: pd.Series, scale: tuple[float, float]) -> dict[str, np.ndarray]:
+    """Return the end of the scale at the gap farthest beyond it; elsewhere nothing."""
+    beyond = {"cut_below": scale[0] - gaps, "cut_above": gaps - scale[1]}
+    found = {}
+    for (name, by), end in zip(beyond.items(), scale, strict=True):
+        farthest = (by > 0) & (by == by.max())
+        found[name] = np.where(farthest & ~farthest.duplicated(), end, math.nan)
+    return found
 
 
 def _forest(
@@ -428,9 +444,17 @@ def _panels(
         ],
     )
     points.name = "curves"
+    ways = {"below": "triangle-down", "above": "triangle-up"}
+    cuts = [
+        base.mark_point(shape=shape, filled=True, size=45, opacity=1).encode(
+            y=alt.Y(f"cut_{way}:Q", axis=y_axis, title=None)
+        )
+        for way, shape in ways.items()
+        if curves[f"cut_{way}"].notna().any()
+    ]
     pointed = base.transform_filter(_AT)
     pointed = pointed.mark_rule(strokeWidth=1.5).encode(color=alt.value(theme.ACCENT))
-    layers = theme.layered(band, zero, own, *([pointed] if live else []), line, points)
+    layers = theme.layered(band, zero, own, *([pointed] if live else []), line, *cuts, points)
     high = _PANEL_HIGH if count > 2 else 2 * _PANEL_HIGH
     layers = layers.properties(width=_panel_wide(count, narrow), height=high)
     header = alt.Header(title=None, labelAnchor="start", labelFontWeight="bold", labelPadding=3)
