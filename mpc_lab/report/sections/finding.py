@@ -18,7 +18,6 @@ from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
-_LEAD = 3
 _NAMES = ("query", "item", "other_item")
 
 
@@ -29,8 +28,9 @@ def finding(context: Context) -> str:
     findings = [line.replace(*elsewhere) for line in found.findings]
     pieces = [
         _preflight(context),
-        paragraphs(findings[:_LEAD], "lead"),
-        paragraphs(findings[_LEAD:]),
+        # The title above has named them all: one line of them in bold says enough.
+        paragraphs(findings[:1], "lead"),
+        paragraphs(findings[1:]),
         paragraphs([context.gate], "lead"),
         _sizes(context),
         paragraphs(found.others),
