@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ROW, _LEAST_HEIGHT = 24, 140
 _FOREST_WIDE, _PANEL_WIDE, _PANEL_HIGH = 380, 128, 54
-_NARROW_PANEL = 150
+_NARROW_PANEL, _BETWEEN = 150, 28
 # Up to this many groups have wider panels and longer names.
 _FEW, _FEW_PANEL, _FEW_NARROW_PANEL = 4, 250, 245
 # The width at which the words above it are broken.
@@ -415,7 +415,7 @@ def _panels(
     live: bool,
 ) -> alt.FacetChart:
     count = curves["place"].nunique()
-    columns = _columns(count)
+    columns = _columns(curves, narrow)
     threshold = theme.threshold_axis(*span)
     ticks = theme.threshold_ends(*span)
     x_axis = alt.Axis(values=ticks, format="~g", grid=False, labelFlush=True)
@@ -464,7 +464,7 @@ def _panels(
         ),
         columns=columns,
         data=curves,
-        spacing={"row": 8, "column": 28},
+        spacing={"row": 8, "column": _BETWEEN},
     )
 
 
@@ -474,8 +474,15 @@ def _panel_wide(count: int, narrow: bool) -> int:
     return _NARROW_PANEL if narrow else _PANEL_WIDE
 
 
-def _columns(count: int) -> int:
-    return min(count, 2) if count <= _FEW else 3
+def _columns(curves: pd.DataFrame, narrow: bool) -> int:
+    """Return how many panels are side by side: on a narrow page what their names leave room for."""
+    count = curves["place"].nunique()
+    if count <= _FEW:
+        return min(count, 2)
+    # The panels begin below the intervals, right of the names of their rows.
+    left = _NAME_CHARACTER * curves["name"].str.len().max()
+    panel = _PANEL_CHARACTER * curves["title"].str.len().max() + _BETWEEN
+    return 2 if narrow and left + 3 * panel > NARROW else 3
 
 
 def _tooltip() -> list[Any]:

@@ -13,7 +13,7 @@ from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
 from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
-from mpc_lab.text import between, column, entry, guard_count, minus, p_value, with_ends
+from mpc_lab.text import between, column, entry, guard_count, minus, p_value, quote, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -25,7 +25,10 @@ def finding(context: Context) -> str:
     """Return what was found, in words."""
     found = reading(context.audit, leaves=True)
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
-    findings = [line.replace(*elsewhere) for line in found.findings]
+    # As in the story above, the largest leads.
+    largest = f"Group {quote(context.part.cells[0].group)} "
+    findings = sorted(found.findings, key=lambda line: not line.startswith(largest))
+    findings = [line.replace(*elsewhere) for line in findings]
     pieces = [
         _preflight(context),
         # The title above has named them all: one line of them in bold says enough.
