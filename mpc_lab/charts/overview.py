@@ -17,6 +17,7 @@ from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import (
     Cell,
     Slice,
+    decimals_of,
     finding_title,
     interval_range,
     interval_word,
@@ -29,7 +30,6 @@ from mpc_lab.text import (
     between,
     middle_cut,
     plain,
-    shared_decimals,
     with_interval,
 )
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
@@ -259,13 +259,6 @@ def _names(audit: Audit, cells: Sequence[Cell]) -> list[str]:
     at_most = _FEW_NAME_AT_MOST if len(cells) <= _FEW else theme.NAME_AT_MOST
     known = theme.short_names(audit.groups, at_most)
     return [known[cell.group] for cell in cells]
-
-
-def decimals_of(cells: Sequence[Cell]) -> int:
-    """Return one number of decimals for a column of gaps: what its middle finding deserves."""
-    known = [cell for cell in cells if math.isfinite(cell.low) and math.isfinite(cell.high)]
-    found = [cell for cell in known if cell.verdict in DIRECTIONS] or known
-    return shared_decimals((cell.low, cell.high) for cell in found)
 
 
 def _write_signed(value: float, places: int) -> str:

@@ -6,14 +6,21 @@ import math
 
 import pandas as pd
 
-from mpc_lab.charts.overview import decimals_of
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
-from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
-from mpc_lab.text import between, column, entry, guard_count, minus, p_value, quote, with_ends
+from mpc_lab.results.summary import (
+    Cell,
+    Slice,
+    decimals_of,
+    interval_word,
+    largest_first,
+    reading,
+    why_not,
+)
+from mpc_lab.text import between, column, entry, guard_count, minus, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -26,8 +33,7 @@ def finding(context: Context) -> str:
     found = reading(context.audit, leaves=True)
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
     # As in the story above, the largest leads.
-    largest = f"Group {quote(context.part.cells[0].group)} "
-    findings = sorted(found.findings, key=lambda line: not line.startswith(largest))
+    findings = largest_first(found.findings, context.part)
     findings = [line.replace(*elsewhere) for line in findings]
     pieces = [
         _preflight(context),
