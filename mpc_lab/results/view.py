@@ -53,7 +53,8 @@ _STYLE = """
   color: inherit; border: 0; border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .mpc-audit table.mpc-cells th { font-weight: 600; vertical-align: bottom; }
 @media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
-  .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .25em; } }
+  .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .2em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; } }
 .mpc-audit table.mpc-cells .mpc-text { text-align: left; }
 .mpc-audit table.mpc-cells .mpc-name { white-space: normal; overflow-wrap: anywhere;
   width: max-content; max-width: 16em; font-weight: 600; }
