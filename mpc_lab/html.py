@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -23,6 +24,8 @@ from mpc_lab.writing import replacing
 
 # Classes that a page's own MathJax skips: a name may hold a dollar sign.
 NO_MATH = "mathjax_ignore tex2jax_ignore"
+# The name of a column in a sentence; it is in the text as it is in a terminal.
+_CODE = re.compile("`([^`<>]+)`")
 _LIBRARY_END = "\n// end of the chart library\n"
 
 
@@ -50,8 +53,8 @@ def label(text: object) -> str:
 
 
 def paragraphs(lines: Iterable[object], kind: str = "") -> str:
-    """Return a paragraph for each text that is not empty, with real minus signs."""
-    texts = (minus(escape(line)) for line in lines if line)
+    """Return a paragraph for each text that is not empty; real minus signs, `names` as code."""
+    texts = (_CODE.sub(r"<code>\1</code>", minus(escape(line))) for line in lines if line)
     return "".join(f'<p{_class(kind)} dir="auto">{text}</p>' for text in texts)
 
 

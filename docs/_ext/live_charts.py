@@ -49,7 +49,8 @@ def _write(app: Sphinx) -> None:
     if app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _CODE).write_text(chart_library(alive.code()), "utf-8")
+        # In a scope of its own: it and Sphinx's scripts both have a constant of the name `_`.
+        (folder / _CODE).write_text(f"(() => {{\n{chart_library(alive.code())}\n}})();\n", "utf-8")
         (folder / _STYLE).write_text(alive.style() + alive.colours(), "utf-8")
 
 

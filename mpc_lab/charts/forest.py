@@ -10,13 +10,14 @@ import altair as alt
 import pandas as pd
 
 from mpc_lab.charts import theme
-from mpc_lab.charts.overview import by_gap, decimals_of, gap_range
+from mpc_lab.charts.overview import by_gap, gap_range
 from mpc_lab.charts.theme import chart, level_of
 from mpc_lab.errors import check_count, check_flag
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import (
     Cell,
     Slice,
+    decimals_of,
     finding_title,
     interval_word,
     slices,

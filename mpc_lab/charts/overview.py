@@ -17,6 +17,7 @@ from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import (
     Cell,
     Slice,
+    decimals_of,
     finding_title,
     interval_range,
     interval_word,
@@ -29,7 +30,6 @@ from mpc_lab.text import (
     between,
     middle_cut,
     plain,
-    shared_decimals,
     with_interval,
 )
 from mpc_lab.vocabulary import DIRECTIONS, NOT_ESTIMABLE, VERDICTS
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ROW, _LEAST_HEIGHT = 24, 140
 _FOREST_WIDE, _PANEL_WIDE, _PANEL_HIGH = 380, 128, 54
-_NARROW_PANEL = 150
+_NARROW_PANEL, _BETWEEN = 150, 28
 # Up to this many groups have wider panels and longer names.
 _FEW, _FEW_PANEL, _FEW_NARROW_PANEL = 4, 250, 245
 # The width at which the words above it are broken.
@@ -71,7 +71,7 @@ def overview(
     """Draw every gap with its verdict, beside the curve of every group over ε.
 
     Groups are sorted by gap. The scale holds the interval of every undervalued and overvalued
-    group; another that is cut ends in an arrow.
+    group; another that is cut ends in an arrow, and so does a curve that leaves it.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def overview(
     wanted = [cell for cell in part.cells if not verdicts or cell.verdict in verdicts]
     cells = by_gap(wanted[:limit])
     names = _names(audit, cells)
-    curves = _curves(audit, part, cells, names, narrow)
     scale = gap_range(cells)
+    curves = _curves(audit, part, cells, names, narrow, scale)
     rows = _rows(cells, names, scale)
     span = threshold_range(curves, _largest_epsilon(cells))
     # A curve of one threshold would say again what the forest says.
@@ -261,13 +261,6 @@ def _names(audit: Audit, cells: Sequence[Cell]) -> list[str]:
     return [known[cell.group] for cell in cells]
 
 
-def decimals_of(cells: Sequence[Cell]) -> int:
-    """Return one number of decimals for a column of gaps: what its middle finding deserves."""
-    known = [cell for cell in cells if math.isfinite(cell.low) and math.isfinite(cell.high)]
-    found = [cell for cell in known if cell.verdict in DIRECTIONS] or known
-    return shared_decimals((cell.low, cell.high) for cell in found)
-
-
 def _write_signed(value: float, places: int) -> str:
     shown = beside(value, places)
     return f"+{shown}" if float(f"{value:.{places}f}") > 0 else shown
@@ -278,7 +271,12 @@ def _ends(cell: Cell, places: int) -> str:
 
 
 def _curves(
-    audit: Audit, part: Slice, cells: list[Cell], names: list[str], narrow: bool
+    audit: Audit,
+    part: Slice,
+    cells: list[Cell],
+    names: list[str],
+    narrow: bool,
+    scale: tuple[float, float],
 ) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
     panel = _panel_wide(len(cells), narrow)
@@ -292,10 +290,21 @@ def _curves(
         # A handful of pairs without an interval can give any gap.
         frame["gap"] = frame["gap"].where(np.isfinite(frame["low"]))
         frame = frame.assign(own=math.nan, zero=math.nan, name=names[place], verdict=cell.verdict)
+        frame = frame.assign(**_off_scale(frame["gap"], scale))
         # One row of each panel has its threshold and its line at 0.
         frame.loc[frame.index[:1], ["own", "zero"]] = [cell.epsilon, 0.0]
         frames.append(frame.assign(title=f"{mark_of(cell.verdict)} {short}", place=place))
     return pd.concat(frames, ignore_index=True)
+
+
+def _off_scale(gaps: pd.Series, scale: tuple[float, float]) -> dict[str, np.ndarray]:
+    """Return the end of the scale at the gap farthest beyond it; elsewhere nothing."""
+    beyond = {"cut_below": scale[0] - gaps, "cut_above": gaps - scale[1]}
+    found = {}
+    for (name, by), end in zip(beyond.items(), scale, strict=True):
+        farthest = (by > 0) & (by == by.max())
+        found[name] = np.where(farthest & ~farthest.duplicated(), end, math.nan)
+    return found
 
 
 def _forest(
@@ -400,7 +409,7 @@ def _panels(
     live: bool,
 ) -> alt.FacetChart:
     count = curves["place"].nunique()
-    columns = _columns(count)
+    columns = _columns(curves, narrow)
     threshold = theme.threshold_axis(*span)
     ticks = theme.threshold_ends(*span)
     x_axis = alt.Axis(values=ticks, format="~g", grid=False, labelFlush=True)
@@ -429,9 +438,17 @@ def _panels(
         ],
     )
     points.name = "curves"
+    ways = {"below": "triangle-down", "above": "triangle-up"}
+    cuts = [
+        base.mark_point(shape=shape, filled=True, size=45, opacity=1).encode(
+            y=alt.Y(f"cut_{way}:Q", axis=y_axis, title=None)
+        )
+        for way, shape in ways.items()
+        if curves[f"cut_{way}"].notna().any()
+    ]
     pointed = base.transform_filter(_AT)
     pointed = pointed.mark_rule(strokeWidth=1.5).encode(color=alt.value(theme.ACCENT))
-    layers = theme.layered(band, zero, own, *([pointed] if live else []), line, points)
+    layers = theme.layered(band, zero, own, *([pointed] if live else []), line, *cuts, points)
     high = _PANEL_HIGH if count > 2 else 2 * _PANEL_HIGH
     layers = layers.properties(width=_panel_wide(count, narrow), height=high)
     header = alt.Header(title=None, labelAnchor="start", labelFontWeight="bold", labelPadding=3)
@@ -441,7 +458,7 @@ def _panels(
         ),
         columns=columns,
         data=curves,
-        spacing={"row": 8, "column": 28},
+        spacing={"row": 8, "column": _BETWEEN},
     )
 
 
@@ -451,8 +468,15 @@ def _panel_wide(count: int, narrow: bool) -> int:
     return _NARROW_PANEL if narrow else _PANEL_WIDE
 
 
-def _columns(count: int) -> int:
-    return min(count, 2) if count <= _FEW else 3
+def _columns(curves: pd.DataFrame, narrow: bool) -> int:
+    """Return how many panels are side by side: on a narrow page what their names leave room for."""
+    count = curves["place"].nunique()
+    if count <= _FEW:
+        return min(count, 2)
+    # The panels begin below the intervals, right of the names of their rows.
+    left = _NAME_CHARACTER * curves["name"].str.len().max()
+    panel = _PANEL_CHARACTER * curves["title"].str.len().max() + _BETWEEN
+    return 2 if narrow and left + 3 * panel > NARROW else 3
 
 
 def _tooltip() -> list[Any]:

@@ -249,7 +249,7 @@ def reference_line(value: float, axis: str, dashed: bool = False) -> alt.Chart:
 def name_rows(field: str, **axis: Any) -> alt.Y:
     """Return an axis with a row for each name, in the order of the column ``place``."""
     order = alt.EncodingSortField("place", op="min")
-    look = {"grid": False, "labelColor": INK, **axis}
+    look = {"grid": False, "labelColor": INK, "labelOverlap": False, **axis}
     return alt.Y(f"{field}:N", title=None, sort=order, axis=alt.Axis(**look))
 
 

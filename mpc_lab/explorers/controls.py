@@ -143,7 +143,7 @@ def whole_slider(label: str, value: int, low: int, high: int, **more: Any) -> wi
 
 def range_slider(label: str, **more: Any) -> widgets.FloatRangeSlider:
     """Return a labelled slider with two ends."""
-    options = {"continuous_update": False, "readout_format": ".3g", **more}
+    options = {"continuous_update": False, "readout_format": ".3", **more}
     return _label(widgets.FloatRangeSlider(description=label, **options))
 
 

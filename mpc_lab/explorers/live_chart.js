@@ -2,7 +2,7 @@
 
 const WAIT_FOR_LIBRARY = 20000;
 const PICK_AFTER = 60;
-const NARROWEST = 160;
+const NARROWEST = 120;
 const WIDEST = 900;
 const WIDEST_BESIDE = 1500;
 // Names in a drawing do not get narrower with it, so that one step may not be enough.
@@ -54,22 +54,27 @@ function selectionsOf(spec) {
 }
 
 // Every panel narrower by the same number of pixels, or wider where there is room; panels beside
-// each other share it. Words right of a panel keep their distance from it.
+// each other share it. Words right of a panel keep their distance from it. Returned with the number
+// of pixels that this took: more would not make it narrower, and would have to be given back first.
 function narrowed(spec, by) {
-  const walk = (part, less, least) => {
+  let most = 0;
+  const walk = (part, less, least, share = 1) => {
     if (!part || typeof part !== "object") return;
     if (typeof part.width === "number") {
-      const width = Math.max(part.width - less, Math.min(part.width, least));
+      const narrowest = Math.min(part.width, least);
+      most = Math.max(most, share * (part.width - narrowest));
+      const width = Math.max(part.width - less, narrowest);
       beside(part, part.width, width - part.width);
       part.width = width;
     }
     for (const key of ["layer", "vconcat"]) {
-      (part[key] ?? []).forEach((inner) => walk(inner, less, least));
+      (part[key] ?? []).forEach((inner) => walk(inner, less, least, share));
     }
     const panels = part.hconcat ?? [];
-    for (const inner of panels) walk(inner, less / panels.length, least / panels.length);
+    const each = panels.length;
+    for (const inner of panels) walk(inner, less / each, least / each, share * each);
     const columns = part.facet ? (part.columns ?? 1) : 1;
-    walk(part.spec, less / columns, least / columns);
+    walk(part.spec, less / columns, least / columns, share * columns);
   };
   const beside = (part, edge, moved) => {
     const at = part.encoding?.x?.value;
@@ -78,7 +83,7 @@ function narrowed(spec, by) {
   };
   const made = structuredClone(spec);
   walk(made, by, NARROWEST);
-  return made;
+  return [made, Math.min(by, most)];
 }
 
 // How much wider than it was made a drawing may become.
@@ -207,11 +212,12 @@ async function render({ model, el }) {
     return walk(spec);
   }
 
-  async function embed(by) {
+  async function embed(wanted) {
     const make = await library();
     const text = form();
     const data = model.get("data");
-    const spec = recoloured(narrowed(JSON.parse(text), by));
+    const [sized, by] = narrowed(JSON.parse(text), wanted);
+    const spec = recoloured(sized);
     const rows = Object.entries(data).map(([name, json]) => [name, JSON.parse(json)]);
     spec.datasets = Object.fromEntries(rows);
     const place = document.createElement("div");
@@ -242,7 +248,8 @@ async function render({ model, el }) {
       const over = Math.ceil(width - room);
       const least = -mostRoom(JSON.parse(shown.spec), width + shown.by);
       const wanted = Math.max(shown.by + over, least);
-      if (over <= 0 && (step || wanted >= shown.by - 12)) return;
+      // What is far too narrow may grow twice: ticks and legends do not grow with a drawing.
+      if (over <= 0 && (step > 1 || wanted >= shown.by - 12)) return;
       const stacks = model.get("narrow") && shown.spec !== model.get("narrow");
       if (stacks && wanted > MOST_NARROWED) {
         cramped = { spec: shown.spec, room: el.clientWidth };

@@ -87,6 +87,8 @@ class StoryExplorer(Explorer):
         self.controls["steps"].value = steps_html(self.story, self.card)
         self.controls["sentence"].text = "\n".join(map(minus, shown.answer))
         self.controls["chart"].layout.display = "" if shown.chart else "none"
+        # Of all groups, as the panel's own head, which has said it.
+        self.controls["chart"].titled = shown is not self.story.cards[0]
         if shown.chart:
             self.controls["chart"].show(*self._forms(shown.chart))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from mpc_lab.text import (
     percent,
     plural,
     quote,
+    shared_decimals,
 )
 from mpc_lab.vocabulary import (
     DIRECTIONS,
@@ -177,6 +178,19 @@ def interval_range(cells: Iterable[Cell]) -> tuple[float, float]:
     low = max(min(0.0, *(low for low, _ in ends)), -bound)
     high = min(max(0.0, *(high for _, high in ends)), bound)
     return (low, high) if high > low else (-1.0, 1.0)
+
+
+def decimals_of(cells: Sequence[Cell]) -> int:
+    """Return one number of decimals for a column of gaps: what its middle finding deserves."""
+    known = [cell for cell in cells if math.isfinite(cell.low) and math.isfinite(cell.high)]
+    found = [cell for cell in known if cell.verdict in DIRECTIONS] or known
+    return shared_decimals((cell.low, cell.high) for cell in found)
+
+
+def largest_first(findings: Sequence[str], part: Slice) -> list[str]:
+    """Return the sentences of the findings with that about the largest in front."""
+    start = f"Group {quote(part.cells[0].group)} " if part.cells else ""
+    return sorted(findings, key=lambda line: not line.startswith(start))
 
 
 def family_size(part: Slice) -> int:

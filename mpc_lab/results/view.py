@@ -19,8 +19,10 @@ from mpc_lab.results.preflight.look import MARKS, OK, STOP, Finding
 from mpc_lab.results.summary import (
     Cell,
     Slice,
+    decimals_of,
     interval_range,
     interval_word,
+    largest_first,
     reading,
     slices,
     why_not,
@@ -50,6 +52,9 @@ _STYLE = """
   text-align: right; vertical-align: middle; white-space: nowrap; background: transparent;
   color: inherit; border: 0; border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .mpc-audit table.mpc-cells th { font-weight: 600; vertical-align: bottom; }
+@media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
+  .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .2em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; } }
 .mpc-audit table.mpc-cells .mpc-text { text-align: left; }
 .mpc-audit table.mpc-cells .mpc-name { white-space: normal; overflow-wrap: anywhere;
   width: max-content; max-width: 16em; font-weight: 600; }
@@ -102,13 +107,14 @@ _STYLE += (
 def html_view(audit: Audit) -> str:
     """Return the view of an audit as a piece of HTML."""
     words, parts, options = reading(audit), slices(audit), settings(audit)
-    found = words.findings[:_SENTENCES]
+    found = largest_first(words.findings, parts[0])[:_SENTENCES]
     if len(words.findings) > _SENTENCES:
         found.append("More findings are in the table.")
     pieces = [
         f"<style>{_STYLE}</style>",
         _strip(audit._checked),
-        paragraphs(found, "mpc-finding"),
+        paragraphs(found[:1], "mpc-finding"),
+        paragraphs(found[1:]),
         _table(parts[0], options, _ROWS),
         paragraphs([*words.others, *words.cautions], "mpc-note"),
         *[_fold(part, options) for part in parts[1 : 1 + _TABLES_FOLDED]],
@@ -196,14 +202,15 @@ def _table(part: Slice, options: dict[str, Any], at_most: int) -> str:
     heads += [Head(interval), Head("Pairs"), Head(clusters)]
     more = len(part.cells) - len(shown)
     rest = f"and {more:,} more groups, with smaller or no findings; see audit.to_frame()."
-    made = table(heads, [_row(cell, scale) for cell in shown], kind="mpc-cells")
+    places = decimals_of(shown)
+    made = table(heads, [_row(cell, scale, places) for cell in shown], kind="mpc-cells")
     return made + paragraphs([rest] if more else [], "mpc-note")
 
 
-def _row(cell: Cell, scale: Scale) -> list[str]:
+def _row(cell: Cell, scale: Scale, places: int) -> list[str]:
     reason = why_not(cell) if cell.verdict == NOT_ESTIMABLE else cell.reason
     reason = "" if reason == "interval covers 0" else reason  # the drawing shows it
-    gap, ends = with_ends(cell.estimate, cell.low, cell.high)
+    gap, ends = with_ends(cell.estimate, cell.low, cell.high, places)
     bar = scale.bar(cell) if math.isfinite(cell.estimate) else ""
     verdict = f"{VERDICTS[cell.verdict].mark} {cell.verdict}"
     colour = f' class="mpc-{cell.verdict}"' if cell.verdict in DIRECTIONS else ""

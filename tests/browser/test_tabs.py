@@ -278,3 +278,17 @@ def test_charts_fit_a_narrow_page(panel):
             assert panel.clipped() == [], tab
         finally:
             panel.page.set_viewport_size({"width": 1280, "height": 1200})
+
+
+def test_a_chart_that_was_squeezed_takes_its_room_again(panel):
+    turn_to(panel, "Calibration")
+    drawing = panel.charts.first.locator("svg")
+    before = drawing.bounding_box()["width"]
+    try:
+        panel.page.set_viewport_size({"width": 330, "height": 1200})
+        panel.page.wait_for_timeout(1000)
+        assert drawing.bounding_box()["width"] < before - 100
+    finally:
+        panel.page.set_viewport_size({"width": 1280, "height": 1200})
+    panel.page.wait_for_timeout(1500)
+    assert drawing.bounding_box()["width"] == pytest.approx(before, abs=15)

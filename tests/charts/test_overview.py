@@ -10,6 +10,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.drawn import spec, walk
+from mpc_lab.charts.overview import _off_scale
 from mpc_lab.charts.theme import gap_ticks, svg
 from mpc_lab.errors import MpcError
 
@@ -133,3 +134,12 @@ def test_ticks_of_gaps_are_few_and_hold_zero(ends):
     assert 0.0 in ticks
     assert 2 <= len(ticks) <= 9
     assert all(ends[0] <= tick <= ends[1] for tick in ticks)
+
+
+def test_a_curve_that_leaves_the_scale_is_marked_there():
+    gaps = pd.Series([-0.9, -0.7, 0.1, 0.2, 0.6, np.nan])
+    found = _off_scale(gaps, (-0.5, 0.5))
+    assert np.array_equal(found["cut_below"], [-0.5, *[np.nan] * 5], equal_nan=True)
+    assert np.array_equal(found["cut_above"], [*[np.nan] * 4, 0.5, np.nan], equal_nan=True)
+    inside = _off_scale(gaps[2:4], (-0.5, 0.5))
+    assert not any(np.isfinite(values).any() for values in inside.values())

@@ -17,7 +17,7 @@ EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
 CONF = f"""
 import sys
 sys.path.insert(0, {str(EXTENSIONS)!r})
-extensions = ["myst_nb", "mathml", "schema_tables", "tutorial_notebooks"]
+extensions = ["myst_nb", "live_charts", "mathml", "schema_tables", "tutorial_notebooks"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath"]
 nb_execution_mode = "off"
@@ -80,6 +80,14 @@ def test_equations_are_mathml_and_need_no_script(site):
 
 def test_the_font_of_the_equations_comes_along(site):
     assert (site / "_static" / "STIXTwoMath-Regular.ttf").stat().st_size > 100_000
+
+
+def test_the_chart_library_shares_no_name_with_other_scripts(site):
+    code = (site / "_static" / "mpc_lab_live.js").read_text("utf-8").strip()
+    assert code.startswith("(() => {")
+    assert code.endswith("})();")
+    # The name that both have, without a scope of their own.
+    assert "const _ =" in (site / "_static" / "doctools.js").read_text("utf-8")
 
 
 def test_a_notebook_shows_its_static_form_and_no_widget(site):

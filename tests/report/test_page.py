@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from html.parser import HTMLParser
 
@@ -73,7 +74,7 @@ def test_the_sections_are_in_the_order_that_was_promised(text):
 
 
 def test_the_finding_is_that_of_the_summary(sections):
-    assert "Group '1' is undervalued: `" in sections["finding"]
+    assert "Group '1' is undervalued: outcome is" in sections["finding"]
 
 
 def test_the_table_has_each_group_with_its_bracket(audit, sections):
@@ -256,3 +257,10 @@ def test_with_positions_the_sides_go_by_place_whatever_modes_were_asked(monkeypa
     curves = words(page(audit))["curves"]
     assert "shown below the other" in curves
     assert "effect of place" in curves
+
+
+def test_the_call_that_makes_the_same_numbers_can_be_pasted(text):
+    shown = re.search(r'<div class="recipe"><code>(.*?)</code>', text, re.DOTALL)
+    code = html.unescape(shown[1])
+    assert compile(code, "recipe", "exec")
+    assert code.startswith("import mpc_lab as mpc\n")

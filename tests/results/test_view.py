@@ -52,8 +52,9 @@ def rows(found):
 
 
 def test_it_starts_with_the_finding(make_audit):
-    words = page(make_audit(cells={"1": UNDER})).words
-    first = make_audit(cells={"1": UNDER}).summary().split("\n")[0]
+    words = "".join(page(make_audit(cells={"1": UNDER})).words)
+    # In the page the name of a column is code.
+    first = make_audit(cells={"1": UNDER}).summary().split("\n")[0].replace("`", "")
     # Only the marks of the preflight are above it.
     assert words.index(first) < words.index("▲ undervalued")
 
@@ -127,3 +128,16 @@ def test_odd_intervals_are_drawn(make_audit, value):
     found = page(make_audit(("1",), cells={"1": cell(0.0, -value, value, "inconclusive")}))
     assert found.tags.count("circle") == 1
     assert not any("nan" in str(text) for _, text in found.attributes)
+
+
+def test_gaps_of_a_column_have_the_same_decimals(make_audit):
+    wide, narrow = cell(0.3, 0.1, 0.5, "undervalued"), cell(0.02, 0.011, 0.029, "undervalued")
+    found = page(make_audit(("1", "2"), cells={"1": wide, "2": narrow}))
+    assert {"0.3000", "0.0200"} < set(found.words)
+    assert {"0.1000 to 0.5000", "0.0110 to 0.0290"} < set(found.words)
+
+
+def test_the_largest_finding_leads_alone(make_audit):
+    html = make_audit(("1", "2"), cells={"1": UNDER, "2": OVER})._repr_html_()
+    (lead,) = re.findall(r'<p class="mpc-finding"[^>]*>(.*?)</p>', html)
+    assert lead.startswith("Group &#x27;2&#x27; is overvalued")

@@ -10,7 +10,16 @@ from mpc_lab.charts.difference import difference, difference_rows
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.difference import Difference
-from mpc_lab.text import NOTHING, entry, minus, p_value, percent, with_interval
+from mpc_lab.text import (
+    NOTHING,
+    entry,
+    minus,
+    p_value,
+    percent,
+    shared_decimals,
+    with_ends,
+    with_interval,
+)
 from mpc_lab.vocabulary import NOT_ESTIMABLE
 
 _ROWS = 50
@@ -44,7 +53,9 @@ def _rule(context: Context, rule: str, base: str) -> str:
     frame = difference_rows(found, mode)
     heads = [Head("Group", True), Head("Verdict", True), Head("Old gap"), Head("New gap")]
     heads += [Head("Difference"), Head("Adjusted <i>p</i>")]
-    rows = [_row(row) for row in frame.head(_ROWS).to_dict("records")]
+    shown = frame.head(_ROWS)
+    places = shared_decimals(zip(shown["low"], shown["high"], strict=True))
+    rows = [_row(row, places) for row in shown.to_dict("records")]
     more = len(frame) - len(rows)
     pieces = [context.figure(difference(found, mode)), table(heads, rows)]
     pieces += [paragraphs([f"And {more:,} more groups."], "note")] if more else []
@@ -52,15 +63,15 @@ def _rule(context: Context, rule: str, base: str) -> str:
     return "".join([*pieces, paragraphs([*_lists(found, frame["group"][0]), *notes], "note")])
 
 
-def _row(row: Mapping[Hashable, Any]) -> list[str]:
+def _row(row: Mapping[Hashable, Any], places: int) -> list[str]:
     verdict, known = str(row["verdict"]), row["verdict"] != NOT_ESTIMABLE
-    size = with_interval(row["difference"], row["low"], row["high"]) if known else NOTHING
+    size, ends = with_ends(row["difference"], row["low"], row["high"], places)
     noise = 1e-9 * (row["high"] - row["low"])  # a mean of exact opposites is 0 but for rounding
     return [
         label(row["group"]),
         escape(verdict if known else f"{verdict}: {row['reason'] or 'a gap has no pairs'}"),
         *(entry(0.0 if abs(row[side]) < noise else row[side], 3) for side in ("old", "new")),
-        escape(size),
+        escape(f"{size} ({ends})" if known and size != NOTHING else NOTHING),
         escape(p_value(row["p"])),
     ]
 

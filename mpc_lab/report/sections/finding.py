@@ -6,19 +6,25 @@ import math
 
 import pandas as pd
 
-from mpc_lab.charts.overview import decimals_of
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
 from mpc_lab.report.context import Context
 from mpc_lab.results.preflight import every_line
 from mpc_lab.results.preflight.look import OK
 from mpc_lab.results.questions.pairs import pairs as list_pairs
-from mpc_lab.results.summary import Cell, Slice, interval_word, reading, why_not
+from mpc_lab.results.summary import (
+    Cell,
+    Slice,
+    decimals_of,
+    interval_word,
+    largest_first,
+    reading,
+    why_not,
+)
 from mpc_lab.text import between, column, entry, guard_count, minus, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
-_LEAD = 3
 _NAMES = ("query", "item", "other_item")
 
 
@@ -26,11 +32,14 @@ def finding(context: Context) -> str:
     """Return what was found, in words."""
     found = reading(context.audit, leaves=True)
     elsewhere = ("audit.to_frame() has them all", "the table of verdicts has them")
-    findings = [line.replace(*elsewhere) for line in found.findings]
+    # As in the story above, the largest leads.
+    findings = largest_first(found.findings, context.part)
+    findings = [line.replace(*elsewhere) for line in findings]
     pieces = [
         _preflight(context),
-        paragraphs(findings[:_LEAD], "lead"),
-        paragraphs(findings[_LEAD:]),
+        # The title above has named them all: one line of them in bold says enough.
+        paragraphs(findings[:1], "lead"),
+        paragraphs(findings[1:]),
         paragraphs([context.gate], "lead"),
         _sizes(context),
         paragraphs(found.others),

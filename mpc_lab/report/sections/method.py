@@ -194,7 +194,9 @@ def _recipe(found: Recipe) -> str:
         f"{one['path']}: {one['bytes']:,} bytes, SHA-256 {one['sha256']}" for one in found.files
     ]
     lines = [found.call, *([found.command] if found.command else [])]
-    blocks = [f'<div class="recipe"><code>{escape(line)}</code></div>' for line in lines]
+    blocks = [
+        f'<div class="recipe"><code>{escape(line, lines=True)}</code></div>' for line in lines
+    ]
     return paragraphs([*found.needs, *files], "soft") + "".join(blocks)
 
 

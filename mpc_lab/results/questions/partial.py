@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ _METHOD = (
     "constant; alone: one group, score and constant"
 )
 _SENTENCES = 3
-_NAMED = 4
+_FEW = 8
 COLLINEAR, ALIKE = "collinear", "alike"
 _WHY = {
     COLLINEAR: "the columns before them say the same",
@@ -108,8 +108,7 @@ class PartialGaps:
             for k in order[:_SENTENCES]
         ]
         clear = (
-            f" Net of them, the adjusted interval excludes 0 for "
-            f"{listing([quote(name) for name in found])}."
+            f" Net of them, the adjusted interval excludes 0 for {_some(found)}."
             if found
             else " Net of them, no adjusted interval excludes 0."
         )
@@ -129,9 +128,9 @@ class PartialGaps:
         found: dict[str, list[str]] = {}
         for group, against in pairs:
             if against:
-                found.setdefault(str(against), []).append(quote(group))
+                found.setdefault(str(against), []).append(group)
         return [
-            f"The net {'gaps' if len(of) > 1 else 'gap'} of {listing(of, _NAMED)} "
+            f"The net {'gaps' if len(of) > 1 else 'gap'} of {_some(of)} "
             f"{'are' if len(of) > 1 else 'is'} against the items of {quote(name)}"
             for name, of in found.items()
         ]
@@ -147,6 +146,12 @@ class PartialGaps:
 
 
 _ENDS = ("low", "high")
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return names in one line, or how many groups they are where that would be a long one."""
+    few = len(names) <= _FEW
+    return listing([quote(name) for name in names]) if few else f"{len(names):,} groups"
 
 
 def _sign(value: float) -> str:
