@@ -212,17 +212,17 @@ def cross_bins(cross: Floats, scratch: Scratch, slot: Index) -> None:
             cross[one, other, 2] += u * scratch.unit[slot, other, 1]
 
 
-@inlined
-def book_products(
-    line: Floats, at: int, c: float, u: float, c2: float, u2: float, p: float, t: float,
-    p2: float, t2: float,
+@tight
+def _book_products(
+    found: Floats, g: Index, b: Index, at: int, c: float, u: float, c2: float, u2: float,
+    p: float, t: float, p2: float, t2: float,
 ) -> None:  # fmt: skip
     """Book how the products of two rows change where they grow from p, t by c, u."""
     now, sum_now = p2 + c2, t2 + u2
-    line[at] += p * c2 + c * now
-    line[at + 1] += p * u2 + c * sum_now
-    line[at + 2] += t * c2 + u * now
-    line[at + 3] += t * u2 + u * sum_now
+    found[g, b, at] += p * c2 + c * now
+    found[g, b, at + 1] += p * u2 + c * sum_now
+    found[g, b, at + 2] += t * c2 + u * now
+    found[g, b, at + 3] += t * u2 + u * sum_now
 
 
 @inlined
@@ -238,44 +238,68 @@ def close_twin_query(to: Bookings, scratch: Scratch, twin: Ints) -> None:
 
 
 @inlined
-def close_twin(to: Bookings, scratch: Scratch, twin: Ints) -> None:
+def close_twin(to: Bookings, scratch: Scratch, twin: Ints, tied: bool) -> None:
     """Book the changes of the products of this unit's rows below, above and tied.
+
+    Parameters
+    ----------
+    tied : bool
+        Whether it may have pairs that are tied.
+    """
+    by_place = len(to.cells) > 0
+    _close_twin(scratch.unit, scratch.touched, to.twin, twin[0], twin[1], twin[2], tied, by_place)
+
+
+@tight
+def _close_twin(
+    unit: Floats,
+    touched: Masks,
+    found: Floats,
+    row_below: Index,
+    row_above: Index,
+    row_tied: Index,
+    tied: bool,
+    by_place: bool,
+) -> None:
+    """Do so with plain arrays: to take one out of a tuple for every bin costs more than the sums.
 
     Where one of the two sides has no pair, nothing changes: a tie is on both.
     """
-    n_groups, n_words = len(to.twin), scratch.touched.shape[1]
+    n_groups, n_words = len(found), touched.shape[1]
     for g in range(n_groups):
-        below, above = twin[0] * n_groups + g, twin[1] * n_groups + g
+        below, above = row_below * n_groups + g, row_above * n_groups + g
+        both = row_tied * n_groups + g
         some, other = np.uint64(0), np.uint64(0)
         for word in range(n_words):
-            some |= scratch.touched[below, word]
-            other |= scratch.touched[above, word]
+            some |= touched[below, word]
+            other |= touched[above, word]
         if not some or not other:
             continue
-        tied, fresh = twin[2] * n_groups + g, 1.0
+        fresh = True
         pb, ub, pa, ua, pt, ut = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for word in range(n_words):
-            bits = scratch.touched[below, word] | scratch.touched[above, word]
+            bits = touched[below, word] | touched[above, word]
             while bits:
                 b = 64 * word + lowest(bits)
                 bits &= bits - ONE
-                cb, xb = scratch.unit[below, b, 0], scratch.unit[below, b, 1]
-                ca, xa = scratch.unit[above, b, 0], scratch.unit[above, b, 1]
+                cb, xb = unit[below, b, 0], unit[below, b, 1]
+                ca, xa = unit[above, b, 0], unit[above, b, 1]
                 if pb + cb > 0 and pa + ca > 0:
-                    line = to.twin[g, b]
-                    line[TWIN_UNITS] += fresh
-                    fresh = 0.0
-                    if not len(to.cells):
-                        ct, xt = scratch.unit[tied, b, 0], scratch.unit[tied, b, 1]
-                        book_products(line, TWIN_PRODUCTS, cb, xb, ca, xa, pb, ub, pa, ua)
+                    if fresh:
+                        found[g, b, TWIN_UNITS] += 1.0
+                        fresh = False
+                        if by_place:
+                            break
+                    _book_products(found, g, b, TWIN_PRODUCTS, cb, xb, ca, xa, pb, ub, pa, ua)
+                    if tied:
+                        ct, xt = unit[both, b, 0], unit[both, b, 1]
                         if pt + ct > 0:
-                            book_products(line, TWIN_PRODUCTS + 4, cb, xb, ct, xt, pb, ub, pt, ut)
-                            book_products(line, TWIN_PRODUCTS + 8, ca, xa, ct, xt, pa, ua, pt, ut)
+                            at = TWIN_PRODUCTS + 4
+                            _book_products(found, g, b, at, cb, xb, ct, xt, pb, ub, pt, ut)
+                            _book_products(found, g, b, at + 4, ca, xa, ct, xt, pa, ua, pt, ut)
                             pt, ut = pt + ct, ut + xt
-                    elif fresh == 0.0:
-                        break
                 pb, ub, pa, ua = pb + cb, ub + xb, pa + ca, ua + xa
-            if len(to.cells) and fresh == 0.0:
+            if by_place and not fresh:
                 break
 
 

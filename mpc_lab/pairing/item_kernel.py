@@ -34,6 +34,7 @@ from mpc_lab.pairing.kernels import (
 from mpc_lab.pairing.leverage import weigh_from, weigh_sides_of
 from mpc_lab.pairing.modes import ALL_PAIRS, DOWN, TIE, UP
 from mpc_lab.pairing.moved import reaches
+from mpc_lab.pairing.shares import book_changes, fold_cluster
 from mpc_lab.pairing.sided import part_of_pair, sum_of_pair
 from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
@@ -132,16 +133,6 @@ def _book_products(
                     to[g, b, BETWEEN_SQUARES + 3 + k] += theirs * theirs2 - was[5]
 
 
-@tight
-def _book_tie(to: Floats, g: Index, b: Index, x: float, c: float) -> None:
-    """Book a tied pair as a dyad in the products of the three rows it is in, or take it back."""
-    for at in range(PRODUCTS, BETWEEN_SQUARES, 4):
-        to[1, g, b, at] += c
-        to[1, g, b, at + 1] += c * x
-        to[1, g, b, at + 2] += c * x
-        to[1, g, b, at + 3] += c * x * x
-
-
 @inlined_late
 def _book_sided(
     bits: np.uint64,
@@ -236,6 +227,10 @@ def sweep_items_of_job(
     raised: Floats | None,
     partner: Bins | None,
     factor: Floats | None,
+    pairs_of_query: Bins | None,
+    changing: Masks,
+    query_weight: Floats,
+    share: Floats,
     tie: Ints | None,
     part_weight: Floats,
     offset: Floats,
@@ -278,6 +273,14 @@ def sweep_items_of_job(
         See `first_partners`.
     factor : float64 array (query, slot) or (query, 1), or None
         What a pair of a query counts; without any, 1.
+    pairs_of_query : int32 array (query, slot, bin) or None
+        Up to each threshold, where what a pair counts depends on it and is otherwise at each. Then
+        the pairs of a cluster are held until their query ends too.
+    changing : uint64 array (query, slot, word)
+        In which bins these change.
+    query_weight : float64 array (query,)
+    share : float64 array
+        What a pair counts by the number of pairs, where its query has the weight 1.
     tie : int64 array (row,) or None
         See `Log`; where there is one, the pairs of a mode of two sides go by a table.
     part_weight, offset, line, scale
@@ -287,26 +290,30 @@ def sweep_items_of_job(
     weight, mean, pairs_of_twin, side_weight, side_mean
         See `Wholes`.
     sums : float64 array (items or dyads, slot, bin, sum)
-        For dyads, only those of several pairs.
+        For dyads, only those of several pairs, and not the side they are on.
     alone : float64 array (slot, bin, 3)
         Pairs, Σx and Σx² of the dyads of one pair.
     between : float64 array (items or dyads, group, bin, sum)
-        Of the rows of a mode of two sides together.
+        Of the rows of a mode of two sides together; without the products of dyads of one pair, of
+        which only a tied one is in two rows, unless it goes by a table.
     weighed : float64 array (slot, then group of a mode of two sides; bin)
         What single items change.
     """
     n_groups, n_bins, n_words = len(center), sums.shape[2], (sums.shape[2] + 63) // 64
     n_slots, n_items, n_read = sums.shape[1], len(starts) - 1, len(names)
-    n_rows, tied = n_slots // n_groups, -1
+    n_rows = n_slots // n_groups
     # What is under this is compiled only where a mode has two sides.
     if twin is not None:
-        first_of_twin, tied = twin[0], twin[2]
+        first_of_twin = twin[0]
     # What a cluster holds, inside a unit and as a whole: by slot and bin, which bins, which groups.
     part, part_bins = np.zeros((n_slots, n_bins, 4)), np.zeros((n_slots, n_words), dtype=np.uint64)
     whole, whole_bins = (
         np.zeros((n_slots, n_bins, 4)),
         np.zeros((n_slots, n_words), dtype=np.uint64),
     )
+    if pairs_of_query is not None:
+        here, here_bins = np.zeros((n_slots, n_bins, 4)), np.zeros_like(part_bins)
+        here_groups = np.zeros(n_rows, dtype=np.uint64)
     part_groups = np.zeros(n_rows, dtype=np.uint64)
     whole_groups = np.zeros(n_rows, dtype=np.uint64)
     last_met, met = np.full(n_items, -1, dtype=np.int32), np.empty(n_items, dtype=np.int32)
@@ -394,7 +401,7 @@ def sweep_items_of_job(
                 if before[at] < 0:
                     continue
             unit = unit_of[np.int64(names[row[at], NAMES] >> HALF)]
-            held_back = False
+            held_back, folded = False, False
             while at != end:
                 one, other, edge = np.int64(row[at]), np.int64(other_row[at]), edge_of[at] >> 1
                 near = edge_of[at] & 1
@@ -423,6 +430,10 @@ def sweep_items_of_job(
                 held, held_bins, held_groups = part, part_bins, part_groups
                 if alone_there:
                     held, held_bins, held_groups = whole, whole_bins, whole_groups
+                if pairs_of_query is not None:
+                    alone_there = False
+                    q = np.int64(names[one, NAMES] >> HALF)
+                    held, held_bins, held_groups = here, here_bins, here_groups
                 # The groups of the item, then those of the other one.
                 for side in range(2):
                     some = differ & (mine if side == 0 else ~mine)
@@ -490,13 +501,46 @@ def sweep_items_of_job(
                                 sums[kind, slot, b, UNIT_CC] += ww
                                 sums[kind, slot, b, UNIT_CU] += ww * x
                                 sums[kind, slot, b, UNIT_UU] += ww * x * x
-                            if as_dyad != 0.0:
+                            if pairs_of_query is not None:
+                                if as_dyad != 0.0:
+                                    book_changes(
+                                        pairs_of_query[q],
+                                        changing[q],
+                                        query_weight[q],
+                                        share,
+                                        slot,
+                                        b,
+                                        x,
+                                        as_dyad,
+                                        alone,
+                                    )
+                            elif as_dyad != 0.0:
                                 alone[slot, b, 0] += as_dyad * ww
                                 alone[slot, b, 1] += as_dyad * ww * x
                                 alone[slot, b, 2] += as_dyad * ww * x * x
-                                if twin is not None and r == tied and seen == TIE:
-                                    _book_tie(between, g, b, x, as_dyad * ww)
                 held_back = not alone_there
+                if pairs_of_query is not None and (
+                    at == end or np.int64(names[row[at], NAMES] >> HALF) != q
+                ):
+                    # Of a unit of one query nothing has to be held, but products of rows do.
+                    if twin is None:
+                        alone_there = next_unit != unit and not folded
+                    folded = next_unit == unit
+                    held, held_bins, held_groups = part, part_bins, part_groups
+                    if alone_there:
+                        held, held_bins, held_groups = whole, whole_bins, whole_groups
+                    of_query = (pairs_of_query[q], changing[q], query_weight[q], share)
+                    fold_cluster(
+                        *of_query,
+                        here,
+                        here_bins,
+                        here_groups,
+                        held,
+                        held_bins,
+                        held_groups,
+                        alone_there,
+                        sums[kind],
+                    )
                 if next_unit == unit:
                     continue
                 unit = next_unit
@@ -583,11 +627,12 @@ def sweep_items_of_job(
                             sums[kind, slot, b, CU] += c * ub + cb * u + cb * ub
                             sums[kind, slot, b, UU] += ub * (2 * u + ub)
                             c, u, from_ = c + cb, u + ub, b
-                            one_c, other_c = whole[slot, b, OF_GROUP], whole[slot, b, OF_OTHER]
-                            sums[kind, slot, b, FIRST] += fresh
-                            sums[kind, slot, b, INSIDE] += one_c * (2 * mine_c + one_c)
-                            sums[kind, slot, b, OUTSIDE] += other_c * (2 * theirs_c + other_c)
-                            mine_c, theirs_c, fresh = mine_c + one_c, theirs_c + other_c, 0.0
+                            if kind == 0:
+                                one_c, other_c = whole[slot, b, OF_GROUP], whole[slot, b, OF_OTHER]
+                                sums[0, slot, b, FIRST] += fresh
+                                sums[0, slot, b, INSIDE] += one_c * (2 * mine_c + one_c)
+                                sums[0, slot, b, OUTSIDE] += other_c * (2 * theirs_c + other_c)
+                                mine_c, theirs_c, fresh = mine_c + one_c, theirs_c + other_c, 0.0
                             for k in range(4):
                                 whole[slot, b, k] = 0.0
                     if kind == 0:

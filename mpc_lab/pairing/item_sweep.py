@@ -18,7 +18,9 @@ import numpy as np
 
 from mpc_lab.pairing import long_lists
 from mpc_lab.pairing.clusters import (
+    BETWEEN_SQUARES,
     N_BETWEEN,
+    PRODUCTS,
     ItemSums,
     join_thresholds,
     sums_of_modes,
@@ -52,7 +54,7 @@ from mpc_lab.vocabulary import Bins, Flags, Floats, Ints, Masks
 
 # Rows whose items are walked by one job: each job holds an entry for every item.
 _ROWS_IN_A_JOB = 1 << 17
-# For how many queries at a time the weights of pairs are held, by slot.
+# Numbers of pairs, by query, slot and threshold, that are held at a time.
 _MOST_FACTORS = 1 << 25
 Spread = Callable[[Callable[[tuple[int, int]], Any], Sequence[tuple[int, int]], str], Any]
 
@@ -96,16 +98,24 @@ class Wholes(NamedTuple):
     side_mean: Floats
 
 
+class _Factors(NamedTuple):
+    """What a pair counts: see `sweep_items_of_job`."""
+
+    factor: Floats | None
+    pairs: Bins | None
+    changing: Masks
+    weight: Floats
+    share: Floats
+
+
 def can_sweep_items(log: Log, moments: Moments) -> bool:
     """Whether every pair of each item can be visited."""
     if isinstance(log, MovedLog):
         return can_visit_items(log, moments)
     if not len(log.row):
         return False
-    if _counts_pairs(log, moments):
-        slots = min(len(moments.center), 64) * len(rows_of(moments.modes, apart=True).sides)
-        if (len(log.starts) - 1) * slots > _MOST_FACTORS:
-            return False
+    if _counts_pairs(log, moments) and _n_factors(log, moments) > _MOST_FACTORS:
+        return False
     size = np.diff(log.starts).astype(np.float64)
     if (size**2 / 4).max(initial=0.0) <= long_lists.LEAST_PAIRS:
         return True
@@ -117,6 +127,23 @@ def _counts_pairs(log: Log, moments: Moments) -> bool:
     """Whether what a pair counts depends on how many its query has."""
     weights = log.weights if moments.table is not None else None
     return moments.by_query or (weights is not None and weights.estimand != BY_PAIRS)
+
+
+def _n_factors(log: Log, moments: Moments) -> int:
+    """Return how many numbers say what the pairs of all queries count at one threshold."""
+    slots = min(len(moments.center), 64) * len(rows_of(moments.modes, apart=True).sides)
+    return (len(log.starts) - 1) * slots
+
+
+def _thresholds_at_once(log: Log, moments: Moments) -> int:
+    """Return for how many thresholds items can be walked once."""
+    n_bins = int(moments.edges.shape[1])
+    if not _counts_pairs(log, moments):
+        return n_bins
+    # What a pair counts by a table is known at one threshold.
+    if moments.table is not None:
+        return 1
+    return min(n_bins, max(1, _MOST_FACTORS // max(_n_factors(log, moments), 1)))
 
 
 def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSums]]:
@@ -131,10 +158,11 @@ def sweep_items(log: Log, moments: Moments, spread: Spread) -> list[list[ItemSum
         Yields what a task returns for each of some jobs, in their order.
     """
     n_bins = moments.edges.shape[1]
-    if n_bins > 1 and _counts_pairs(log, moments):
-        # A pair counts otherwise at every threshold, so that each has a walk of its own.
-        index = np.zeros((len(moments.center), 1), dtype=np.int64)
-        each = (sweep_items(log, moments.at(index + k), spread) for k in range(n_bins))
+    at_once = _thresholds_at_once(log, moments)
+    if n_bins > at_once:
+        everyone = np.arange(len(moments.center))[:, None] * 0
+        runs = (np.arange(n_bins)[first : first + at_once] for first in range(0, n_bins, at_once))
+        each = (sweep_items(log, moments.at(everyone + run), spread) for run in runs)
         return [
             [join_thresholds(of_mode) for of_mode in zip(*of_group, strict=True)]
             for of_group in zip(*each, strict=True)
@@ -254,34 +282,58 @@ def _shapes(layout: Layout) -> list[tuple[int, ...]]:
     ]
 
 
-def _factors(log: Log, layout: Layout, spread: Spread) -> Floats | None:
+def _factors(log: Log, layout: Layout, spread: Spread) -> _Factors:
     """Return what a pair of each query counts, by slot where it depends on the query's pairs."""
-    weights = log.weights
+    weights, nothing = log.weights, np.zeros(0)
+    unchanging = np.zeros((0, 0, 0), dtype=np.uint64)
     if weights is None:
-        return None
+        return _Factors(None, None, unchanging, nothing, nothing)
     if not layout.weighting.by_query:
-        return weights.weight[:, None]
-    bins, rows = layout.pair_bins, layout.rows
-    pairs = np.zeros((len(log.starts) - 1, len(rows.sides), layout.n_groups))
+        return _Factors(weights.weight[:, None], None, unchanging, nothing, nothing)
+    bins, n_bins = layout.pair_bins, layout.n_bins
+    n_queries, n_slots = len(log.starts) - 1, len(layout.sides) * layout.n_groups
+    pairs = np.zeros((n_queries, n_slots, n_bins), dtype=np.int32)
+    n_words = (n_bins + 63) // 64 if n_bins > 1 else 0
+    changing = np.zeros((n_queries, n_slots, n_words), dtype=np.uint64)
     of_log = (log.units, log.starts, log.score, log.masks[layout.word], log.below)
     where = (bins.edges, bins.local, bins.row, bins.band, bins.n)
 
     def count(block: tuple[int, int]) -> None:
-        count_pairs_of_queries(*of_log, *where, *block, pairs.reshape(len(pairs), -1))
+        queries = slice(*log.units[list(block)])
+        here = pairs[queries]
+        count_pairs_of_queries(*of_log, *where, *block, here)
+        if layout.rows.twin:
+            # The pairs of both sides, a tie once.
+            below, above, tied = layout.rows.twin
+            of_row = here.reshape(len(here), -1, layout.n_groups, n_bins)
+            both = of_row[:, below] + of_row[:, above] - of_row[:, tied]
+            of_row[:, list(layout.rows.twin)] = both[:, None]
+        changing[queries] = _words(here > 0, n_words)
+        np.cumsum(here, axis=-1, out=here)
 
     for _ in spread(count, log.blocks, "counting pairs of queries"):
         pass
-    if rows.twin:
-        # The pairs of both sides, a tie once.
-        below, above, tied = rows.twin
-        pairs[:, list(rows.twin)] = (pairs[:, below] + pairs[:, above] - pairs[:, tied])[:, None]
-    by_query = Weights(weights.weight[:, None], weights.estimand)
-    return by_query.of_pairs(pairs.reshape(len(pairs), -1))
+    if n_bins == 1:
+        by_query = Weights(weights.weight[:, None], weights.estimand)
+        factor = by_query.of_pairs(pairs[..., 0].astype(np.float64))
+        return _Factors(factor, None, unchanging, nothing, nothing)
+    most = int(pairs.max(initial=0))
+    share = Weights(np.ones(1), weights.estimand).of_pairs(np.arange(most + 1.0))
+    return _Factors(None, pairs, changing, weights.weight, share)
+
+
+def _words(flags: Flags, n_words: int) -> Masks:
+    """Return flags as the bits of words, along the last axis."""
+    packed = np.zeros((*flags.shape[:-1], 8 * n_words), dtype=np.uint8)
+    if n_words:
+        some = np.packbits(flags, axis=-1, bitorder="little")
+        packed[..., : some.shape[-1]] = some
+    return packed.view("<u8").astype(np.uint64)
 
 
 def _sweep_job(
     packed: Floats,
-    factor: Floats | None,
+    factors: _Factors,
     sign: bool,
     order: ItemOrder,
     moved: tuple[Floats, Bins] | None,
@@ -305,7 +357,7 @@ def _sweep_job(
         *order,
         raised,
         partner,
-        factor,
+        *factors,
         tie,
         weight,
         offset,
@@ -337,6 +389,10 @@ def _sums_of_groups(layout: Layout, total: Floats, wholes: Sequence[Whole]) -> l
     sums, alone, between, weighed = (part.reshape(shape) for part, shape in parts)
     sums[1, ..., CC : UU + 1] += alone
     sums[1, ..., UNIT_CC : UNIT_UU + 1] += alone
+    if layout.rows.twin:
+        # A tied pair has the same products in all three rows.
+        tied = alone[layout.rows.twin[2]][..., [0, 1, 1, 2]]
+        between[1, ..., PRODUCTS:BETWEEN_SQUARES] += np.tile(tied, 6)
     rows, nothing = layout.rows, np.zeros((2, layout.n_bins, N_BETWEEN))
     return [
         sums_of_modes(
@@ -364,9 +420,9 @@ def count_pairs_of_queries(
     n_taking: Ints,
     first: int,
     last: int,
-    pairs: Floats,
+    pairs: Bins,
 ) -> None:
-    """Count the pairs that each query of some units has in each slot, in all bins.
+    """Count the pairs that each query of some units has in each slot and bin.
 
     Parameters
     ----------
@@ -374,10 +430,10 @@ def count_pairs_of_queries(
         See `Log`.
     edges, local, row_of, band, n_taking
         See `PairBins`.
-    pairs : float64 array (query, slot)
-        Added to.
+    pairs : int32 array (query, slot, bin)
+        Of the queries of these units. Added to.
     """
-    n_groups, within = local.shape[2], groups_within(local)
+    n_groups, within, q_first = local.shape[2], groups_within(local), units[first]
     # Pairs of all rows, then those of neighbours.
     for near in range(2):
         if n_taking[near].sum() == 0:
@@ -400,7 +456,10 @@ def count_pairs_of_queries(
                         for k in range(n_taking[near, seen]):
                             bits = some & within[band[near, seen, k], edge]
                             while bits:
-                                pairs[q, row_of[near, seen, k] * n_groups + lowest(bits)] += 1.0
+                                g = lowest(bits)
+                                slot = row_of[near, seen, k] * n_groups + g
+                                b = np.int64(local[band[near, seen, k], edge, g])
+                                pairs[q - q_first, slot, b] += 1
                                 bits &= bits - ONE
                     if near:
                         break

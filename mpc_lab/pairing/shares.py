@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from mpc_lab.pairing.bookings import SQUARES, Index
+from mpc_lab.pairing.entries import UNIT_CC, UNIT_CU, UNIT_UU
 from mpc_lab.pairing.kernels import ONE, lowest, tight
 from mpc_lab.pairing.weighting import BY_PAIRS, weight_of_pair
-from mpc_lab.vocabulary import Floats, Ints, Masks
+from mpc_lab.vocabulary import Bins, Floats, Ints, Masks
 
 # What is booked beside the weighted sums: how many pairs there are, Σw² and Σw²x.
 COUNT, WEIGHT_SQUARED, SQUARED_SUM = range(3)
@@ -147,3 +148,117 @@ def _fold_part(
             to[b, 1] += f * x - u
             to[b, 2] += fresh
             c, u = f * n, f * x
+
+
+@tight
+def fold_cluster(
+    pairs: Bins,
+    changing: Masks,
+    weight: float,
+    share: Floats,
+    here: Floats,
+    here_bins: Masks,
+    here_groups: Masks,
+    to: Floats,
+    to_bins: Masks,
+    to_groups: Masks,
+    closes: bool,
+    sums: Floats,
+) -> None:
+    """Add the pairs that are held of an item, or dyad, in a query to what is held of it; wipe them.
+
+    From its first pair on, what all of them count changes in each bin in which the query has one.
+
+    Parameters
+    ----------
+    pairs : int32 array (slot, bin)
+        Of the query, up to each threshold.
+    changing : uint64 array (slot, word)
+        The bins in which these change.
+    weight : float
+        Of the query.
+    share : float64 array
+        What a pair counts by the number of pairs, where its query has the weight 1.
+    here, here_bins, here_groups : arrays
+        Of the query; see `mpc_lab.pairing.item_kernel.sweep_items_of_job`.
+    to, to_bins, to_groups : arrays
+        Of the unit; or of all units, if `closes`.
+    closes : bool
+        Whether the unit has no other query, so that its sums are known.
+    sums : float64 array (slot, bin, sum)
+        What a unit that closes is booked in.
+    """
+    n_rows, n_words = len(here_groups), changing.shape[1]
+    n_groups = len(pairs) // n_rows
+    for r in range(n_rows):
+        groups = here_groups[r]
+        here_groups[r] = np.uint64(0)
+        to_groups[r] |= groups
+        while groups:
+            slot = r * n_groups + lowest(groups)
+            groups &= groups - ONE
+            n, x, mine, theirs = 0.0, 0.0, 0.0, 0.0
+            c, u, c_mine, c_theirs = 0.0, 0.0, 0.0, 0.0
+            for word in range(n_words):
+                fresh, bits = here_bins[slot, word], changing[slot, word]
+                here_bins[slot, word] = np.uint64(0)
+                if n == 0.0:
+                    # No bin before the first pair.
+                    bits &= ~((fresh & (~fresh + ONE)) - ONE) if fresh else np.uint64(0)
+                to_bins[slot, word] |= bits
+                while bits:
+                    b = 64 * word + lowest(bits)
+                    if fresh & bits & (~bits + ONE):
+                        n, x = n + here[slot, b, 0], x + here[slot, b, 1]
+                        mine, theirs = mine + here[slot, b, 2], theirs + here[slot, b, 3]
+                        for k in range(4):
+                            here[slot, b, k] = 0.0
+                    bits &= bits - ONE
+                    f = weight * share[pairs[slot, b]]
+                    to[slot, b, 0] += f * n - c
+                    to[slot, b, 1] += f * x - u
+                    to[slot, b, 2] += f * mine - c_mine
+                    to[slot, b, 3] += f * theirs - c_theirs
+                    if closes:
+                        sums[slot, b, UNIT_CC] += f * n * f * n - c * c
+                        sums[slot, b, UNIT_CU] += f * n * f * x - c * u
+                        sums[slot, b, UNIT_UU] += f * x * f * x - u * u
+                    c, u, c_mine, c_theirs = f * n, f * x, f * mine, f * theirs
+
+
+@tight
+def book_changes(
+    pairs: Bins,
+    changing: Masks,
+    weight: float,
+    share: Floats,
+    slot: Index,
+    b: Index,
+    x: float,
+    as_dyad: float,
+    to: Floats,
+) -> None:
+    """Book a pair as a dyad of its own in each bin in which what it counts changes, from its own.
+
+    Parameters
+    ----------
+    pairs, changing, weight, share
+        Of its query; see `fold_cluster`.
+    as_dyad : float
+        1, or -1 to take it back.
+    to : float64 array (slot, bin, 3)
+    """
+    before = 0.0
+    for word in range(b >> 6, changing.shape[1]):
+        bits = changing[slot, word]
+        if word == b >> 6:
+            bits &= ~((ONE << np.uint64(b & 63)) - ONE)
+        while bits:
+            at = 64 * word + lowest(bits)
+            bits &= bits - ONE
+            f = weight * share[pairs[slot, at]]
+            square = as_dyad * f * f
+            to[slot, at, 0] += square - before
+            to[slot, at, 1] += (square - before) * x
+            to[slot, at, 2] += (square - before) * x * x
+            before = square

@@ -393,7 +393,7 @@ def sweep(
                 w, estimand = weights.weight[q], weights.estimand
                 fold_query(*of_units, *of_query, w, estimand, bins.twin, slots, n_groups)
         if twin is not None:
-            close_twin(to, scratch, twin)
+            close_twin(to, scratch, twin, slots == n_slots)
             if len(to.twin_cross):
                 cross_twin(to, scratch, twin, others)
             if len(to.weighing.weight):
