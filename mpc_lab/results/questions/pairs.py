@@ -20,7 +20,7 @@ from mpc_lab.results.schema import AuditBase
 from mpc_lab.vocabulary import MATCHED, MODES, Flags, Floats, Ints
 
 # A sorted log takes some 64 bytes a row.
-_MOST_KEPT = 10_000_000
+_MOST_KEPT = 4_000_000
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
