@@ -337,7 +337,7 @@ class _ByRow:
         self.starts, self.member, self.drawn = log.starts, member, len(member)
 
     def keys(self, rows: Ints) -> Ints:
-        """Return where the labels of rows are among those that are dealt."""
+        """Return where the labels of rows are among those that are permuted."""
         return rows
 
     def deal(self, rng: np.random.Generator) -> Flags:
@@ -361,7 +361,7 @@ class _ByItem:
         self.place, self.drawn = np.cumsum(shown > 0) - 1, len(self.there)
 
     def keys(self, rows: Ints) -> Ints:
-        """Return where the labels of rows are among those that are dealt."""
+        """Return where the labels of rows are among those that are permuted."""
         return np.asarray(self.place[self.item[rows]])
 
     def deal(self, rng: np.random.Generator) -> Flags:

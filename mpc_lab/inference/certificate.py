@@ -150,7 +150,7 @@ def certify(
         weight = None if weight is None else weight[order]
     if not VARIANCES[cluster].needs_items:
         item_i = item_j = None
-    cut = _cut(np.sort(distance), distance, query, weight)
+    cut = cut_bins(distance, query, weight)
     ends, place, counts, edges = cut.ends, cut.place, cut.counts, np.append(0.0, cut.edges)
     sums = _table(query, place, len(ends), d if weight is None else weight * d)
     pairs = counts if weight is None else _table(query, place, len(ends))
@@ -177,16 +177,7 @@ def certify(
     return Certified(alpha, edges, bins, cumulative, epsilon, level)
 
 
-def bin_ends(distance: Floats, query: Ints, weight: Floats | None = None) -> Ints:
-    """Return where bins of equal numbers of pairs end, as places in the ascending distances.
-
-    As many bins as give each at least 30 effective queries, at most 10; none where all pairs
-    together have fewer. Tied distances stay in one bin, so that numbers can differ.
-    """
-    return _cut(distance, distance, query, weight).ends
-
-
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     """Bins of the distance: where they end among sorted pairs, and in distance.
 
     Then the bin of each pair, and what the pairs of each query count in each bin.
@@ -198,8 +189,13 @@ class _Cut(NamedTuple):
     counts: Floats
 
 
-def _cut(ascending: Floats, distance: Floats, query: Ints, weight: Floats | None) -> _Cut:
-    """Cut pairs in any order into bins, given their distances ascending too; see `bin_ends`."""
+def cut_bins(distance: Floats, query: Ints, weight: Floats | None = None) -> Cut:
+    """Cut pairs in any order into bins of equal numbers of pairs, by their distances.
+
+    As many bins as give each at least 30 effective queries, at most 10; none where all pairs
+    together have fewer. Tied distances stay in one bin, so that numbers can differ.
+    """
+    ascending = np.sort(distance)
     for bins in range(MOST_BINS, 0, -1):
         rank = np.ceil(np.arange(1, bins + 1) * len(distance) / bins).astype(np.int64)
         if len(distance) < bins:
@@ -209,9 +205,9 @@ def _cut(ascending: Floats, distance: Floats, query: Ints, weight: Floats | None
         counts = _table(query, place, len(edges), weight)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
-            return _Cut(np.searchsorted(ascending, edges, side="right"), edges, place, counts)
+            return Cut(np.searchsorted(ascending, edges, side="right"), edges, place, counts)
     none = np.empty(0, dtype=np.int64)
-    return _Cut(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
+    return Cut(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
 
 
 def _table(query: Ints, place: Ints, bins: int, values: Floats | None = None) -> Floats:

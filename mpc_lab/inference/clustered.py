@@ -134,24 +134,6 @@ class PairCodes:
         }
         return PairCodes(self.query[chosen], replace(self.items, **parts), weight)
 
-    def exchanged(self, swap: Flags) -> PairCodes:
-        """Return the codes with the two sides of the pairs in `swap` exchanged."""
-        if self.items is None:
-            return self
-        i, j = self.items.inside, self.items.outside
-        iq, jq = self.items.inside_query, self.items.outside_query
-        return PairCodes(
-            self.query,
-            replace(
-                self.items,
-                inside=np.where(swap, j, i),
-                outside=np.where(swap, i, j),
-                inside_query=np.where(swap, jq, iq),
-                outside_query=np.where(swap, iq, jq),
-            ),
-            self.weight,
-        )
-
     def clusters(self) -> dict[str, tuple[Ints, ...]]:
         """Return the codes of each kind of cluster; a pair is in one cluster for each array.
 

@@ -2,7 +2,7 @@
 
 The pairs are listed once. Under one labelling those with one member are kept, its item on the side
 of the group, and everything that queries, items, and two items add up to comes from one walk over
-them: what is inside a query is added up in a few numbers that stay at hand.
+them: what is inside a query is added up in a few numbers, which stay in the cache.
 """
 
 from __future__ import annotations

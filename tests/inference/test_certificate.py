@@ -5,7 +5,7 @@ from certificate import past_crossing
 from helpers.pair_sums import random_pairs
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import sup_t_band
-from mpc_lab.inference.certificate import FEWEST_BINS, bin_ends, certify
+from mpc_lab.inference.certificate import FEWEST_BINS, certify, cut_bins
 
 
 def falling_pairs(seed=0, n=20_000, start=0.5, in_a_query=4):
@@ -64,9 +64,9 @@ def test_the_band_is_the_sup_t_band_of_the_bins():
 
 def test_each_bin_has_at_least_30_effective_queries():
     gap, _, query = falling_pairs(n=400, in_a_query=2)
-    ends = bin_ends(np.sort(gap), query[np.argsort(gap)])
+    ends = cut_bins(gap, query).ends
     assert len(ends) == 10
-    few = bin_ends(np.sort(gap), query[np.argsort(gap)] % 70)
+    few = cut_bins(gap, query % 70).ends
     assert 1 < len(few) < 10
 
 

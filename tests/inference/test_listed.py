@@ -70,15 +70,6 @@ def test_a_listed_mean_is_estimated_as_one_from_sums(cluster):
         assert getattr(listed, name) == pytest.approx(getattr(from_sums, name), rel=1e-12)
 
 
-def test_exchanging_sides_swaps_the_items_and_nothing_else():
-    pairs = random_pairs(7, fixed_membership=False)
-    codes = pair_codes(pairs.query, pairs.inside, pairs.outside)
-    swapped = codes.exchanged(np.ones(codes.pairs, dtype=bool))
-    assert swapped.effective_items == codes.effective_items[::-1]
-    for name, sums in swapped.sums(pairs.d).items():
-        assert sums.uu == pytest.approx(codes.sums(pairs.d)[name].uu, rel=1e-12)
-
-
 def test_some_of_the_pairs_are_as_if_listed_alone():
     pairs = random_pairs(8)
     keep = pairs.d > 0
