@@ -18,9 +18,9 @@ def test_a_badge_opens_each_notebook_in_jupyterlab():
     assert BADGE.findall(README) == wanted
 
 
-def test_each_notebook_is_linked():
+def test_each_notebook_is_linked_as_it_ran():
     for path in NOTEBOOKS.glob("*.ipynb"):
-        assert f"](notebooks/{path.name})" in README
+        assert f"](docs/tutorials/seen/{path.stem}.md)" in README
 
 
 def test_binder_has_its_three_files():

@@ -40,12 +40,6 @@ def test_no_picture_is_left_from_an_older_run():
     assert {path.name for path in PAGES.glob("*.svg")} == shown
 
 
-def test_the_readme_leads_to_every_page():
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    for name in NAMES:
-        assert f"(docs/tutorials/seen/{name}.md)" in readme
-
-
 def test_prose_wraps_and_what_was_printed_keeps_its_columns():
     assert as_block("a  1\nb  2\n") == "```text\na  1\nb  2\n```"
     assert as_block("word " * 30 + "\n\nend") == "> " + "word " * 30 + "\n>\n> end"
