@@ -177,7 +177,7 @@ def certify(
     return Certified(alpha, edges, bins, cumulative, epsilon, level)
 
 
-class Cut(NamedTuple):
+class DistanceBins(NamedTuple):
     """Bins of the distance: where they end among sorted pairs, and in distance.
 
     Then the bin of each pair, and what the pairs of each query count in each bin.
@@ -189,7 +189,7 @@ class Cut(NamedTuple):
     counts: Floats
 
 
-def cut_bins(distance: Floats, query: Ints, weight: Floats | None = None) -> Cut:
+def cut_bins(distance: Floats, query: Ints, weight: Floats | None = None) -> DistanceBins:
     """Cut pairs in any order into bins of equal numbers of pairs, by their distances.
 
     As many bins as give each at least 30 effective queries, at most 10; none where all pairs
@@ -205,9 +205,11 @@ def cut_bins(distance: Floats, query: Ints, weight: Floats | None = None) -> Cut
         counts = _table(query, place, len(edges), weight)
         effective = effective_clusters(counts.sum(axis=0), (counts**2).sum(axis=0))
         if (effective >= FEWEST_QUERIES).all():
-            return Cut(np.searchsorted(ascending, edges, side="right"), edges, place, counts)
+            return DistanceBins(
+                np.searchsorted(ascending, edges, side="right"), edges, place, counts
+            )
     none = np.empty(0, dtype=np.int64)
-    return Cut(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
+    return DistanceBins(none, np.empty(0), np.zeros_like(query), _table(query, none, 0))
 
 
 def _table(query: Ints, place: Ints, bins: int, values: Floats | None = None) -> Floats:
