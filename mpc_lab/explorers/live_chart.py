@@ -43,7 +43,7 @@ class LiveChart(anywidget.AnyWidget):
     link : str
         Charts and rails with the same one follow each other in the page.
     rests : bool
-        Whether the chart looks at no threshold while a rail is at home.
+        Whether the chart marks no threshold while the rail is at the headline.
     narrow, narrow_subtitle, narrow_below : str, list of str, int
         The drawing for columns of fewer pixels with its words, if there is one.
 

@@ -89,7 +89,7 @@ class _Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class _Whole:
-    """What the weight of a pair is multiplied by, and the mean of its part, (part, cell)."""
+    """The factor for the weights of pairs, and the mean of their part, as (part, cell)."""
 
     value: float
     pairs: int

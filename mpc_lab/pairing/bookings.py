@@ -217,7 +217,10 @@ def _book_products(
     found: Floats, g: Index, b: Index, at: int, c: float, u: float, c2: float, u2: float,
     p: float, t: float, p2: float, t2: float,
 ) -> None:  # fmt: skip
-    """Book how the products of two rows change where they grow from p, t by c, u."""
+    """Book how the products of two rows change: one had p and t before c and u were added.
+
+    The other, with p2 and t2, gains c2 and u2.
+    """
     now, sum_now = p2 + c2, t2 + u2
     found[g, b, at] += p * c2 + c * now
     found[g, b, at + 1] += p * u2 + c * sum_now

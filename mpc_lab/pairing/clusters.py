@@ -34,9 +34,10 @@ from mpc_lab.pairing.modes import SumRows
 from mpc_lab.pairing.moments import Quadratic, fold_rows
 from mpc_lab.vocabulary import Bytes, Flags, Floats, Ints, Masks
 
-# What is booked of the rows below, above and tied of a mode of two sides together: in its first bin
-# the cluster itself; Σc·c′, Σc·U′, ΣU·c′, ΣU·U′ of each two rows, over clusters and over clusters
-# inside a unit; then Σc·c′ of each two on the side of the group and on the other side.
+# The joint sums of a mode of two sides, whose rows are below, above and tied. First the number of
+# clusters, each counted in its first bin. Then Σc·c′, Σc·U′, ΣU·c′ and ΣU·U′ for each two rows,
+# over clusters and over clusters inside a unit. Last Σc·c′ for each two rows, on the side of the
+# group and on the other side.
 BETWEEN_FIRST, PRODUCTS = range(2)
 BETWEEN_SQUARES = PRODUCTS + 24
 N_BETWEEN = BETWEEN_SQUARES + 6

@@ -164,7 +164,8 @@ def _book_sided(
     bits : uint64
         The groups.
     rows : (int, int)
-        That below, and that on which the pair is by score; with cells it goes by places.
+        The row of sums for the lower side, and that for the pair's side by score. With cells of
+        places, the places decide the side.
     places : (int, int)
         The places of the group's item and of the other.
     factors : float64 array (slot,) or (1,)

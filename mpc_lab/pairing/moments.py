@@ -386,7 +386,7 @@ class Moments:
         Where its sides are compared inside cells of places: the pairs and centred sums of each
         part. The sums over clusters are then known only after a second pass.
     table : SideTable, optional
-        What that pass goes by, at one threshold.
+        The numbers that the second pass needs, at one threshold.
     owner : {"item", "producer"}
         Who the items of the sums over items are: their producers, where these are clusters.
     weights : PairWeights, optional

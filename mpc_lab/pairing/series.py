@@ -21,8 +21,8 @@ MOST_HEAVY = 31
 # The sums Σ c^a U^b over light units, for these a, b.
 POWERS = ((3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))
 N_POWERS = len(POWERS)
-# Of the sides b and a of a mode of two: these powers of either; then for each of these powers of
-# c_b and c_a the products U_b·U_a, U_b·c_a, c_b·U_a, c_b·c_a with it.
+# A mode of two sides, b and a, has these powers for either side; and for each of the powers of c_b
+# and c_a below, its products with U_b·U_a, U_b·c_a, c_b·U_a and c_b·c_a.
 BETWEEN = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 N_SIDE_POWERS = 2 * N_POWERS + 4 * len(BETWEEN)
 MOST_HEAVY_SIDES = 2 * MOST_HEAVY

@@ -74,8 +74,8 @@ BASELINE = "baseline"
 class Plan:
     """What an audit will compute; as the keywords of :func:`mpc_lab.audit`.
 
-    `cluster` is never ``"auto"`` here, but what that means. `owner` says whether the pairs of
-    items move with those of their producer, `place_effect` whether the effect of place is computed.
+    In `cluster`, ``"auto"`` is already resolved. `owner` says whether the pairs of items move with
+    those of their producer, `place_effect` whether the effect of place is computed.
     """
 
     groups: tuple[str, ...]
