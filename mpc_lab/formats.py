@@ -368,7 +368,7 @@ def _labels_of(items: pd.Series[str], groups: Any) -> pd.Series[Any]:
     if isinstance(groups, Mapping):
         labels = {str(item): _as_list(label) for item, label in groups.items()}
     else:
-        table = _read_label_table(groups)
+        table = _read_label_table(groups, set(items))
         labels = table.groupby("item", sort=False)["group"].agg(list).to_dict()
     known = items.isin(list(labels))
     if not known.any():
@@ -387,7 +387,8 @@ def _as_list(label: Any) -> list[str]:
     return [str(label)]
 
 
-def _read_label_table(groups: Any) -> pd.DataFrame:
+def _read_label_table(groups: Any, items: set[str]) -> pd.DataFrame:
+    """Return the rows of documents and labels; a first line that is a document is no header."""
     if isinstance(groups, str | Path | os.PathLike):
         files = find_files(groups)
         names = _name_label_columns(files.names)
@@ -396,6 +397,11 @@ def _read_label_table(groups: Any) -> pd.DataFrame:
         table = open_table(groups)
         names = _name_label_columns([str(name) for name in table.columns])
         frame = pandas_frame(table)
+    if names[0] != "item" and names[0] in items:
+        raise MpcError(
+            "The table of groups must begin with the names of its columns; got the document "
+            f"{names[0]!r}. Write item and group above the first row."
+        )
     frame = frame[list(names)].set_axis(["item", "group"], axis="columns")
     frame = frame[frame["group"].notna()]
     return frame.astype({"item": str, "group": str}).drop_duplicates()

@@ -135,18 +135,24 @@ class Context:
         known = [cell for cell in self.part.cells if cell.low == cell.low]
         return sorted(known, key=_strength, reverse=True)[:UNFLAGGED]
 
-    @property
-    def focus_note(self) -> str:
-        """Say which groups are looked at one by one, and which are left out."""
+    def focus_note(self, most: int | None = None) -> str:
+        """Say which groups are looked at one by one, and which are left out.
+
+        Parameters
+        ----------
+        most : int, optional
+            How many of `focus` are shown; by default all.
+        """
+        most = CLOSELY if most is None else most
         if not self.flagged:
-            named = listing([quote(cell.group) for cell in self.focus])
+            named = listing([quote(cell.group) for cell in self.focus[:most]])
             return f"No group is flagged. Shown instead: {named}, the nearest to a finding."
-        left = self.flagged[CLOSELY:]
+        left = self.flagged[most:]
         if not left:
             return ""
         named = listing([quote(cell.group) for cell in left])
         return (
-            f"Shown for the {CLOSELY} largest gaps of {len(self.flagged):,} flagged groups; left "
+            f"Shown for the {most} largest gaps of {len(self.flagged):,} flagged groups; left "
             f"out to bound the size of this page: {named}."
         )
 

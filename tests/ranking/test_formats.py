@@ -57,6 +57,15 @@ def test_groups_come_as_a_table_or_a_file_too(files, tmp_path):
         assert (ranking.masks == asked.masks).all()
 
 
+def test_a_table_of_groups_without_a_header_is_refused(files, tmp_path):
+    (tmp_path / "groups.csv").write_text("a,old\nb,new\n")
+    for groups in (tmp_path / "groups.csv", pd.DataFrame({"a": ["b"], "old": ["new"]})):
+        with pytest.raises(
+            mpc.MpcError, match=r"must begin with the names of its columns; got.*'a'"
+        ):
+            mpc.read_run(*files, groups=groups)
+
+
 def test_packed_files_are_read(files, tmp_path):
     packed = tmp_path / "bm25.run.gz"
     packed.write_bytes(gzip.compress(RUN.encode()))

@@ -168,17 +168,20 @@ def test_an_audit_without_rows_leaves_out_what_needs_them_and_says_so(audit, tmp
 
 def test_what_is_left_out_to_bound_the_size_is_named(hostile, monkeypatch):
     monkeypatch.setattr(context, "CLOSELY", 1)
-    note = context.Context(hostile).focus_note
+    note = context.Context(hostile).focus_note()
     flagged = context.Context(hostile).flagged
     assert len(flagged) > 1
     assert f"largest gaps of {len(flagged)} flagged groups; left out" in note
+    for cell in flagged[1:]:
+        assert cell.group in note
+    assert context.Context(hostile).focus_note(len(flagged)) == ""
 
 
 def test_without_a_finding_the_nearest_groups_are_shown():
     audit = mpc.audit(mpc.datasets.synthetic(queries=100), progress=False)
     made = context.Context(audit)
     assert [cell.group for cell in made.focus]
-    assert "No group is flagged" in made.focus_note
+    assert "No group is flagged" in made.focus_note()
 
 
 def test_a_report_of_groups_without_any_pair_says_so(no_charts):

@@ -73,7 +73,7 @@ def joined_labels(share):
     frame["g"] = np.where(
         rng.random(len(frame)) < 0.5,
         alone,
-        np.array([f"l0|l{k + 1}" for k in range(count)])[rng.integers(0, count, len(frame))],
+        np.array([f"l0|m{k + 1}" for k in range(count)])[rng.integers(0, count, len(frame))],
     )
     return frame, {}
 
@@ -454,7 +454,8 @@ def test_the_preflight_of_a_ranking_never_looks_at_outcomes():
     pd.testing.assert_frame_equal(*found)
     space = {"mpc": mpc, "frame": frame}
     exec(found[0].set_index("check").loc["labels", "remedy"], space)
-    assert space["ranking"].groups == tuple(f"l{k}" for k in range(10))
+    single, others = (f"l{k}" for k in range(10)), (f"m{k}" for k in range(1, 8))
+    assert space["ranking"].groups == (*single, *others)
 
 
 def test_a_preflight_of_something_else_is_refused():
@@ -766,6 +767,15 @@ def test_a_part_that_every_name_has_joins_no_labels():
     names = [f"size, {k}" for k in range(4)]
     frame = log().assign(g=lambda f: np.array(names)[f.index % 4])
     assert state_of(audit_of(frame), "labels") == "ok"
+
+
+@pytest.mark.parametrize("mark", ["|", ";"])
+def test_names_whose_parts_are_groups_are_several_labels_however_few(mark):
+    names = [f"Action{mark}Comedy", "Action", "Comedy", "Drama", "Horror", "War", "Western"]
+    frame = log().assign(g=lambda f: np.array(names)[f.index % 7])
+    audit = audit_of(frame)
+    assert state_of(audit, "labels") == "caution"
+    assert f"group_sep='{mark}'" in audit.preflight.set_index("check").loc["labels", "remedy"]
 
 
 def test_a_comma_inside_names_does_not_make_them_several_labels():

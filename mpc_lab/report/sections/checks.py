@@ -32,7 +32,7 @@ def curves(context: Context) -> str:
     # The overview has the curves of all groups, and one walk makes them together with these.
     alive.make_curves(context.audit)
     pieces = [_of_ties(context), paragraphs([how], "soft")]
-    pieces.append(paragraphs([context.focus_note], "note"))
+    pieces.append(paragraphs([context.focus_note()], "note"))
     for cell in context.focus:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(_curve, context, cell))

@@ -62,10 +62,8 @@ def boosts(context: Context) -> str:
     for cell in shown:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(_boost, context, cell))
-    left = len(context.focus) - len(shown)
-    pieces += [paragraphs([f"Left out: {left} more groups."], "note")] if left > 0 else []
-    if not shown:
-        pieces.append(paragraphs(["No group has pairs to boost."], "note"))
+    note = context.focus_note(_DRAWN) if shown else "No group has pairs to boost."
+    pieces += [paragraphs([note], "note")] if note else []
     return "".join(pieces)
 
 

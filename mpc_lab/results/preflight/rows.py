@@ -128,7 +128,10 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
             continue  # and a part of every label would be a group of all rows
         if mark == "," and not _are_lists(groups, joined):
             continue
-        if joined and recur and len(joined) >= JOINED_SHARE * len(groups):
+        often = recur and len(joined) >= JOINED_SHARE * len(groups)
+        # However few: each part of a joined name is the name of another group.
+        known = set(parts) <= {label.strip() for label in groups if mark not in label}
+        if joined and (often or known):
             return mark, len(joined)
     return None, 0
 
