@@ -129,8 +129,7 @@ def _separator(groups: tuple[str, ...]) -> tuple[str | None, int]:
         if mark == "," and not _are_lists(groups, joined):
             continue
         often = recur and len(joined) >= JOINED_SHARE * len(groups)
-        # However few: each part of a joined name is the name of another group.
-        known = set(parts) <= {label.strip() for label in groups if mark not in label}
+        known = set(parts) <= {label.strip() for label in groups}  # parts that are groups too
         if joined and (often or known):
             return mark, len(joined)
     return None, 0
