@@ -16,7 +16,7 @@ from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.measure import NO_THRESHOLD, words_of
 from mpc_lab.pairing.moments import Moments, Scaling, SideTable
 from mpc_lab.pairing.pairs import sums_by_side, sums_by_unit
-from mpc_lab.pairing.sided import unit_sides
+from mpc_lab.pairing.sided import Centred, unit_sides
 from mpc_lab.pairing.walk import Logs, Source
 from mpc_lab.scoring import Rule
 from mpc_lab.vocabulary import Floats, Ints, Mode
@@ -174,9 +174,8 @@ def _products_of_sides(
         residual = np.empty((end - start, n_groups))
         for word, here in words_of(n_groups):
             own = table.of_groups(np.arange(here.start, here.stop))
-            units, _ = unit_sides(
-                log, word, thresholds[here], np.zeros(here.stop - here.start), own, start, end
-            )
+            centred = [Centred(np.zeros(here.stop - here.start), own)]
+            (units,), _ = unit_sides(log, word, thresholds[here], centred, start, end)
             pairs = (alpha[here] * units[..., 0]).sum(axis=2)
             sums = (alpha[here] * (units[..., 1] - eta[here] * units[..., 0])).sum(axis=2)
             residual[:, here] = sums - pairs * mean[here]
@@ -201,8 +200,8 @@ def _of_cell(
             sides = sums_by_side(log, mine != 0, mode, epsilon)
         else:
             alone = replace(log, masks=mine[None])
-            one = (np.array([epsilon]), np.zeros(1), table)
-            units, _ = unit_sides(alone, 0, *one, 0, len(log.units) - 1)
+            centred = [Centred(np.zeros(1), table)]
+            (units,), _ = unit_sides(alone, 0, np.array([epsilon]), centred, 0, len(log.units) - 1)
             sides = [(units[:, 0, side, 0], units[:, 0, side, 1]) for side in range(2)]
         pairs = sum(a * c for a, (c, _) in zip(scaling.alpha, sides, strict=True))
         sums = sum(a * (u - e * c) for a, e, (c, u) in zip(*scaling, sides, strict=True))

@@ -21,6 +21,7 @@ from mpc_lab.pairing.moments import (
 from mpc_lab.pairing.second_sweep import add_weights
 from mpc_lab.pairing.sided import (
     NUMBER,
+    Centred,
     PartSums,
     SidedSums,
     mean_table,
@@ -99,22 +100,23 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
     unknown = np.full(len(epsilon), np.nan)
     overlap, shown_above = unknown, unknown
     weights = UnitWeights(*np.full((3, *own.pairs.shape), np.nan))
-    if by_place:
-        joined = parts.combine()
-        overlap, shown_above = joined.overlap, parts.shown_above
-        row = own.two_sided
-        if row is not None:
-            table = mean_table(parts)
-            found = sum_sides(walk, word, epsilon, own.center, table)
-            own = replace(_without_left_out(own, parts), table=table).with_sides(found.sides)
-            weights = _of_mode(own, row, found.weights)
-            own = add_weights(own, weights)
     table = place_table(parts)
     # Differences are not centred here: a center would have to be added back to the estimate.
     table = table._replace(offset=table.offset + own.center)
-    found = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
-    place = _place_moments(own, parts, table, found)
-    return TwoSides(own, place, weights, overlap, shown_above, parts.left_out)
+    tables = [Centred(np.zeros(len(epsilon)), table)]
+    row = own.two_sided
+    if by_place and row is not None:
+        tables.append(Centred(own.center, mean_table(parts)))
+    place, *means = sum_sides(walk, word, epsilon, tables)
+    if by_place:
+        overlap, shown_above = parts.combine().overlap, parts.shown_above
+    if means:
+        own = replace(_without_left_out(own, parts), table=tables[1].table)
+        own = own.with_sides(means[0].sides)
+        weights = _of_mode(own, row, means[0].weights)
+        own = add_weights(own, weights)
+    jump = _place_moments(own, parts, table, place)
+    return TwoSides(own, jump, weights, overlap, shown_above, parts.left_out)
 
 
 def _without_left_out(own: Moments, parts: PartSums) -> Moments:
@@ -232,9 +234,9 @@ def _moving_block(
 ) -> Floats:
     each = np.zeros((len(edges), last - first))
     for k, table in enumerate(tables):
-        units, _ = unit_sides(log, 0, edges[[k]], center, table, first, last)
+        units, _ = unit_sides(log, 0, edges[[k]], [Centred(center, table)], first, last)
         for side in range(2):
-            c, u = units[:, 0, side, 0], units[:, 0, side, 1]
+            c, u = units[0, :, 0, side, 0], units[0, :, 0, side, 1]
             alpha, eta = scaling.alpha[side, 0, k], scaling.eta[side, 0, k]
             each[k] += alpha * (u - (eta + delta[k]) * c)
     return np.nan_to_num(each) @ np.nan_to_num(each).T

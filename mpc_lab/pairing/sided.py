@@ -14,6 +14,7 @@ brackets add up to 0, so that the mean of the side is its base.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -155,7 +156,7 @@ def _sum_block(
     sums = np.zeros((2 * n_cells, len(epsilon), N_PART_SUMS))
     distances = np.full((2, len(epsilon), FEWEST_DISTANCES), np.inf)
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
-    how = (epsilon, scales_of(epsilon), center, by_place, n_cells)
+    how = (reach_groups(epsilon), center, by_place, n_cells)
     factor = weigh_queries(log, word, epsilon, first, last)
     _sum_parts(*rows, *how, factor, first, last, sums, distances)
     from_, to = int(log.units[first]), int(log.units[last])
@@ -166,9 +167,39 @@ def _sum_block(
     return sums, distances, named, count_left_out(log, word, epsilon, from_ + long), to - from_
 
 
+class Reached(NamedTuple):
+    """Which groups a distance is within the threshold of.
+
+    Attributes
+    ----------
+    ends : float64 array (end,)
+        The distinct thresholds, ascending.
+    groups : uint64 array (end,)
+        The groups whose threshold is at least this long.
+    unscale : float64 array (group,)
+        One over the scale of each group's distances; see `scales_of`.
+    """
+
+    ends: Floats
+    groups: Masks
+    unscale: Floats
+
+
+def reach_groups(epsilon: Floats) -> Reached:
+    """Sort the thresholds of groups, so that a pair is held against one of them at a time."""
+    ends = np.unique(epsilon)
+    bits = ONE << np.arange(len(epsilon), dtype=np.uint64)
+    groups = np.array([np.bitwise_or.reduce(bits[epsilon >= end]) for end in ends])
+    return Reached(ends, groups, 1.0 / scales_of(epsilon))
+
+
 def scales_of(epsilon: Floats) -> Floats:
-    """Return powers of 2 near the thresholds, so that squares of distances over these exist."""
+    """Return powers of 2 near the thresholds, so that squares of distances over these exist.
+
+    One over any of them exists too.
+    """
     known = np.where(np.isfinite(epsilon) & (epsilon > 0), epsilon, 1.0)
+    known = np.maximum(known, np.finfo(np.float64).tiny)
     return np.asarray(np.ldexp(1.0, np.frexp(known)[1] - 1), dtype=np.float64)
 
 
@@ -231,23 +262,38 @@ class SidedSums(NamedTuple):
     weights: UnitWeights
 
 
-def sum_sides(
-    walk: Walk, word: int, epsilon: Floats, center: Floats, table: SideTable
-) -> SidedSums:
-    """Sum over units what the pairs up to each group's threshold add to the error of an estimate.
+class Centred(NamedTuple):
+    """A table, and what is subtracted from the differences of each group before it is used."""
+
+    center: Floats
+    table: SideTable
+
+
+def sum_sides(walk: Walk, word: int, epsilon: Floats, tables: Sequence[Centred]) -> list[SidedSums]:
+    """Sum over units what the pairs up to each group's threshold add to the errors of estimates.
 
     Either side of a table weighs 1, or 0 where it has no pair, and its mean is the base of its
-    line: so what single units weigh is known in the same pass.
+    line: so what single units weigh is known in the same pass. Pairs are visited once for all
+    tables, of which each has an estimate.
     """
-    task = partial(_products_of_block, word, epsilon, center, table)
-    n_groups = len(epsilon)
-    start = Tally(np.zeros((6 + 2 * 12) * n_groups), np.zeros((2, n_groups)), np.zeros((0, 0)))
+    task = partial(_products_of_block, word, epsilon, tables)
+    n_tables, n_groups = len(tables), len(epsilon)
+    start = Tally(
+        np.zeros(n_tables * (6 + 2 * 12) * n_groups),
+        np.zeros((2 * n_tables, n_groups)),
+        np.zeros((0, 0)),
+    )
     tally = walk.total(task, "comparing both sides", start)
-    clusters, corrected = tally.sums[: 2 * n_groups].reshape(2, -1)
-    found = tally.sums[2 * n_groups :]
+    sums, largest = tally.sums.reshape(n_tables, -1), tally.largest.reshape(n_tables, 2, -1)
+    return [_unpack(*of_table, n_groups) for of_table in zip(sums, largest, strict=True)]
+
+
+def _unpack(sums: Floats, largest: Floats, n_groups: int) -> SidedSums:
+    clusters, corrected = sums[: 2 * n_groups].reshape(2, -1)
+    found = sums[2 * n_groups :]
     weight, total = found[: 4 * n_groups].reshape(2, 2, n_groups, 1)
     products = found[4 * n_groups :].reshape(2, 3, 4, n_groups, 1)
-    weights = (corrected, *tally.largest)
+    weights = (corrected, *largest)
     return SidedSums(
         Sides(weight, total, {"naive": products[0], "query": products[1]}),
         clusters.astype(np.int64)[:, None],
@@ -256,58 +302,50 @@ def sum_sides(
 
 
 def _products_of_block(
-    word: int, epsilon: Floats, center: Floats, table: SideTable, log: Log, first: int, last: int
+    word: int, epsilon: Floats, tables: Sequence[Centred], log: Log, first: int, last: int
 ) -> Tally:
-    units, alone = unit_sides(log, word, epsilon, center, table, first, last)
-    n_groups = len(epsilon)
-    clusters, sums, query = np.zeros(n_groups), np.zeros((2, 2, n_groups)), np.zeros_like(alone)
-    weights = np.zeros((N_WEIGHED, n_groups))
-    base = np.ascontiguousarray(table.line[..., -1])
-    _sum_products(units, base, clusters, sums, query, weights)
-    found = (clusters, weights[CORRECTED], sums, alone, query)
+    units, alone = unit_sides(log, word, epsilon, tables, first, last)
+    n_groups, found, largest = len(epsilon), [], []
+    for k, (_, table) in enumerate(tables):
+        clusters, sums, query = (
+            np.zeros(n_groups),
+            np.zeros((2, 2, n_groups)),
+            np.zeros((3, 4, n_groups)),
+        )
+        weights = np.zeros((N_WEIGHED, n_groups))
+        base = np.ascontiguousarray(table.line[..., -1])
+        _sum_products(units[k], base, clusters, sums, query, weights)
+        found += [clusters, weights[CORRECTED], sums, alone[k], query]
+        largest.append(weights[[LARGEST_SHARE, LARGEST_SQUARE]])
     return Tally(
         np.concatenate([part.ravel() for part in found]),
-        weights[[LARGEST_SHARE, LARGEST_SQUARE]],
+        np.concatenate(largest),
         np.zeros((0, 0)),
     )
 
 
 def unit_sides(
-    log: Log,
-    word: int,
-    epsilon: Floats,
-    center: Floats,
-    table: SideTable,
-    first: int,
-    last: int,
+    log: Log, word: int, epsilon: Floats, tables: Sequence[Centred], first: int, last: int
 ) -> tuple[Floats, Floats]:
     """Return the weight and the sum of units on either side, and the products of single pairs.
 
     Returns
     -------
-    units : float64 array (unit, group, side, 2)
-    alone : float64 array (3, 4, group)
+    units : float64 array (table, unit, group, side, 2)
+    alone : float64 array (table, 3, 4, group)
     """
-    units = np.zeros((last - first, len(epsilon), 2, 2))
-    alone = np.zeros((3, 4, len(epsilon)))
-    n_cells, reach = N_CELLS if table.by_place else 1, float(table.reach.max())
+    units = np.zeros((len(tables), last - first, len(epsilon), 2, 2))
+    alone = np.zeros((len(tables), 3, 4, len(epsilon)))
+    by_place, reach = tables[0].table.by_place, float(tables[0].table.reach.max())
+    columns = [[center, *table[:3]] for center, table in tables]
+    rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
     _sum_units(
-        log.units,
-        log.starts,
-        log.score,
-        log.outcome,
-        log.masks[word],
-        log.tie,
-        log.sign,
-        epsilon,
-        scales_of(epsilon),
-        center,
-        table.weight,
-        table.offset,
-        table.line,
+        *rows,
+        reach_groups(epsilon),
+        *(np.stack(of_tables) for of_tables in zip(*columns, strict=True)),
         reach,
-        table.by_place,
-        n_cells,
+        by_place,
+        N_CELLS if by_place else 1,
         weigh_queries(log, word, epsilon, first, last),
         first,
         last,
@@ -405,6 +443,24 @@ def part_of_pair(
     return 0 if in_lower or distance == 0 else 1
 
 
+@inlined
+def _cell_of_pair(tie_lower: int, tie_upper: int, by_place: bool) -> int:
+    """Return the cell of the places of a pair; of two rows the one with more of a tie is above."""
+    if not by_place:
+        return 0
+    return cell_of(-max(tie_lower, tie_upper), -min(tie_lower, tie_upper))
+
+
+@inlined
+def _side_of_pair(
+    in_lower: bool, tie_lower: int, tie_upper: int, distance: float, by_place: bool
+) -> int:
+    """Return the side of a pair; of a tied one without places the side below."""
+    if by_place:
+        return 1 if in_lower == (tie_lower > tie_upper) else 0
+    return 0 if in_lower or distance == 0 else 1
+
+
 @kernel
 def _count_pairs(
     starts: Ints, score: Floats, mask: Masks, epsilon: Floats, first: int, last: int, pairs: Floats
@@ -434,8 +490,7 @@ def _sum_parts(
     mask: Masks,
     tie: Ints,
     sign: bool,
-    epsilon: Floats,
-    scale: Floats,
+    reached: Reached,
     center: Floats,
     by_place: bool,
     n_cells: int,
@@ -445,42 +500,47 @@ def _sum_parts(
     sums: Floats,
     distances: Floats,
 ) -> None:
-    reach = epsilon.max()
+    ends, groups, unscale = reached.ends, reached.groups, reached.unscale
     for q in range(units[first], units[last]):
-        if by_place and too_many(score, starts[q], starts[q + 1], reach):
+        if by_place and too_many(score, starts[q], starts[q + 1], ends[-1]):
             continue
         for lower in range(starts[q], starts[q + 1]):
+            at = 0
             for upper in range(lower + 1, starts[q + 1]):
                 distance = score[upper] - score[lower]
-                if distance > reach:
+                if distance > ends[-1]:
                     break
+                while distance > ends[at]:
+                    at += 1
+                differ = (mask[lower] ^ mask[upper]) & groups[at]
+                if not differ:
+                    continue
                 d = contrast(outcome[lower] - outcome[upper], sign)
-                differ = mask[lower] ^ mask[upper]
+                cell = _cell_of_pair(tie[lower], tie[upper], by_place)
+                both = distance == 0 and not by_place
+                c = 0.5 if both else 1.0
                 while differ:
                     g = lowest(differ)
                     differ &= differ - ONE
-                    if distance > epsilon[g]:
-                        continue
                     in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
                     x = (d if in_lower else -d) - center[g]
-                    i, j = (lower, upper) if in_lower else (upper, lower)
-                    part = part_of_pair(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
-                    both = distance == 0 and not by_place
-                    for side in range(2 if both else 1):
-                        c, f = 0.5 if both else 1.0, 1.0
-                        if factor is not None:
-                            f = factor[q - units[first], g]
-                        line = sums[part + side, g]
-                        line[NUMBER] += c
-                        line[COUNT] += c * f
-                        line[SUM] += c * f * x
-                        near = distance / scale[g]
-                        line[DISTANCE] += f * near
-                        line[DISTANCE_SQUARED] += f * near * near
-                        line[DISTANCE_SUM] += f * near * x
+                    f = 1.0
+                    if factor is not None:
+                        f = factor[q - units[first], g]
+                    near = distance * unscale[g]
+                    from_ = _side_of_pair(in_lower, tie[lower], tie[upper], distance, by_place)
+                    for side in range(from_, from_ + 2 if both else from_ + 1):
+                        part = side * n_cells + cell
+                        sums[part, g, NUMBER] += c
+                        sums[part, g, COUNT] += c * f
+                        sums[part, g, SUM] += c * f * x
+                        sums[part, g, DISTANCE] += f * near
+                        sums[part, g, DISTANCE_SQUARED] += f * near * near
+                        sums[part, g, DISTANCE_SUM] += f * near * x
                         if in_lower and distance > 0:
-                            line[LOWER] += 1.0
-                        _see_distance(distances[(part + side) // n_cells, g], distance)
+                            sums[part, g, LOWER] += 1.0
+                        if distances[side, g, FEWEST_DISTANCES - 1] == np.inf:
+                            _see_distance(distances[side, g], distance)
 
 
 @inlined
@@ -503,8 +563,7 @@ def _sum_units(
     mask: Masks,
     tie: Ints,
     sign: bool,
-    epsilon: Floats,
-    scale: Floats,
+    reached: Reached,
     center: Floats,
     weight: Floats,
     offset: Floats,
@@ -518,45 +577,52 @@ def _sum_units(
     found: Floats,
     alone: Floats,
 ) -> None:
+    """Add what pairs give under each table; arrays of tables have them first."""
+    ends, groups, unscale = reached.ends, reached.groups, reached.unscale
     for unit in range(first, last):
         for q in range(units[unit], units[unit + 1]):
             if by_place and too_many(score, starts[q], starts[q + 1], reach):
                 continue
             for lower in range(starts[q], starts[q + 1]):
+                at = 0
                 for upper in range(lower + 1, starts[q + 1]):
                     distance = score[upper] - score[lower]
-                    if distance > reach:
+                    if distance > ends[-1]:
                         break
+                    while distance > ends[at]:
+                        at += 1
+                    differ = (mask[lower] ^ mask[upper]) & groups[at]
+                    if not differ:
+                        continue
                     d = contrast(outcome[lower] - outcome[upper], sign)
-                    differ = mask[lower] ^ mask[upper]
+                    cell = _cell_of_pair(tie[lower], tie[upper], by_place)
                     while differ:
                         g = lowest(differ)
                         differ &= differ - ONE
-                        if distance > epsilon[g]:
-                            continue
                         in_lower = (mask[lower] & (ONE << np.uint64(g))) != 0
-                        x = (d if in_lower else -d) - center[g]
-                        i, j = (lower, upper) if in_lower else (upper, lower)
-                        part = part_of_pair(in_lower, -tie[i], -tie[j], distance, by_place, n_cells)
-                        near, f = distance / scale[g], 1.0
+                        near, f = distance * unscale[g], 1.0
                         if factor is not None:
                             f = factor[q - units[first], g]
-                        if distance == 0 and not by_place:
-                            c0 = 0.5 * f * weight[0, g]
-                            c1 = 0.5 * f * weight[1, g]
-                            u0 = c0 * sum_of_pair(x, near, offset[0, g], line[0, g])
-                            u1 = c1 * sum_of_pair(x, near, offset[1, g], line[1, g])
-                            _add_pair(found[unit - first, g, 0], alone[0], g, c0, u0)
-                            _add_pair(found[unit - first, g, 1], alone[1], g, c1, u1)
-                            alone[2, 0, g] += c0 * c1
-                            alone[2, 1, g] += c0 * u1
-                            alone[2, 2, g] += u0 * c1
-                            alone[2, 3, g] += u0 * u1
-                        elif weight[part, g] > 0:
-                            side = part // n_cells
-                            c = f * weight[part, g]
-                            u = c * sum_of_pair(x, near, offset[part, g], line[side, g])
-                            _add_pair(found[unit - first, g, side], alone[side], g, c, u)
+                        side = _side_of_pair(in_lower, tie[lower], tie[upper], distance, by_place)
+                        part = side * n_cells + cell
+                        for t in range(len(weight)):
+                            x = (d if in_lower else -d) - center[t, g]
+                            if distance == 0 and not by_place:
+                                c0 = 0.5 * f * weight[t, 0, g]
+                                c1 = 0.5 * f * weight[t, 1, g]
+                                u0 = c0 * sum_of_pair(x, near, offset[t, 0, g], line[t, 0, g])
+                                u1 = c1 * sum_of_pair(x, near, offset[t, 1, g], line[t, 1, g])
+                                _add_pair(found[t, unit - first, g, 0], alone[t, 0], g, c0, u0)
+                                _add_pair(found[t, unit - first, g, 1], alone[t, 1], g, c1, u1)
+                                alone[t, 2, 0, g] += c0 * c1
+                                alone[t, 2, 1, g] += c0 * u1
+                                alone[t, 2, 2, g] += u0 * c1
+                                alone[t, 2, 3, g] += u0 * u1
+                            elif weight[t, part, g] > 0:
+                                c = f * weight[t, part, g]
+                                u = c * sum_of_pair(x, near, offset[t, part, g], line[t, side, g])
+                                to = found[t, unit - first, g, side]
+                                _add_pair(to, alone[t, side], g, c, u)
 
 
 @kernel
