@@ -317,7 +317,9 @@ def sweep_items_of_job(
         here_groups = np.zeros(n_rows, dtype=np.uint64)
     part_groups = np.zeros(n_rows, dtype=np.uint64)
     whole_groups = np.zeros(n_rows, dtype=np.uint64)
-    last_met, met = np.full(n_items, -1, dtype=np.int32), np.empty(n_items, dtype=np.int32)
+    last_met, met = np.empty(n_items, dtype=np.int32), np.empty(n_items, dtype=np.int32)
+    for i in range(n_items):
+        last_met[i] = -1
     # Pairs of the item: both rows, twice the edge and a flag (whether they are neighbours, or as
     # what the row was met where members are moved), and the one before with the same greater item.
     row, other_row = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)

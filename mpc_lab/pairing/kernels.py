@@ -188,15 +188,21 @@ def stable_order(key: Ints) -> Ints:
 
 @kernel
 def _radix(key: Ints, passes: int) -> Ints:
-    order = np.arange(len(key))
-    sorted_ = np.empty(len(key), dtype=np.int64)
+    # Loops, where numpy's functions would be compiled for longer than all of them.
+    order, sorted_ = np.empty(len(key), dtype=np.int64), np.empty(len(key), dtype=np.int64)
+    place = np.empty((1 << _BITS) + 1, dtype=np.int64)
+    for e in range(len(key)):
+        order[e] = e
     for k in range(passes):
         shift = k * _BITS
-        place = np.zeros((1 << _BITS) + 1, dtype=np.int64)
+        for digit in range(len(place)):
+            place[digit] = 0
         for e in range(len(key)):
             place[((key[e] >> shift) & ((1 << _BITS) - 1)) + 1] += 1
-        place = np.cumsum(place)
-        for entry in order:
+        for digit in range(1, len(place)):
+            place[digit] += place[digit - 1]
+        for e in range(len(key)):
+            entry = order[e]
             digit = (key[entry] >> shift) & ((1 << _BITS) - 1)
             sorted_[place[digit]] = entry
             place[digit] += 1

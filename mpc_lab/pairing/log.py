@@ -358,14 +358,15 @@ def _query_order(ranking: Ranking) -> tuple[Ints, Ints]:
 @kernel
 def _place(code: Ints, score: Floats, visit: Ints, starts: Ints, row: Ints) -> None:
     """Sort by counting over queries, then stably by score inside each query."""
-    free = starts[:-1].copy()
-    for r in visit:
-        q = code[r]
-        row[free[q]] = r
+    longest, free = 0, np.empty(len(starts) - 1, dtype=np.int64)
+    for q in range(len(free)):
+        free[q] = starts[q]
+        if starts[q + 1] - starts[q] > longest:
+            longest = starts[q + 1] - starts[q]
+    for k in range(len(visit)):
+        q = code[visit[k]]
+        row[free[q]] = visit[k]
         free[q] += 1
-    longest = 0
-    for q in range(len(starts) - 1):
-        longest = max(longest, starts[q + 1] - starts[q])
     key, run = np.empty(longest), np.empty(longest, dtype=np.int64)
     order, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     for q in range(len(starts) - 1):

@@ -260,8 +260,9 @@ def sweep(
     outcome: Floats,
     mask: Masks,
     item: Ints,
-    below: Ints,
+    below: Ints | None,
     tie: Ints,
+    every: bool,
     bins: PairBins,
     sign: bool,
     long: LongQueries | None,
@@ -275,6 +276,10 @@ def sweep(
 
     Parameters
     ----------
+    below : int64 array or None
+        None where no mode pairs neighbours, and nothing of these is compiled.
+    every : bool
+        Whether some mode pairs other rows than neighbours.
     bins : PairBins
     sign : bool
         Whether a pair counts by the sign of its difference.
@@ -291,8 +296,9 @@ def sweep(
     # Taken out of their tuple here: inside the loops that would cost more than the sums.
     edges, center, local, n_groups = bins.edges, bins.center, bins.local, len(bins.center)
     row, band, n = bins.row[ALL_PAIRS], bins.band[ALL_PAIRS], bins.n[ALL_PAIRS]
-    near_row, near_band, near_n = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS], bins.n[NEIGHBOURS]
-    near, every = near_n.sum() > 0, n.sum() > 0
+    if below is not None:
+        near_row, near_band = bins.row[NEIGHBOURS], bins.band[NEIGHBOURS]
+        near_n = bins.n[NEIGHBOURS]
     of_twin, others = bins.twin_band, np.empty(to.sums.shape[1], dtype=np.int64)
     placed, cell = len(to.cells) > 0, 0
     # The row of ties comes last, and most units have none: their slots are not looked at.
@@ -362,30 +368,31 @@ def sweep(
                                 book_pair(sums, in_unit, touched, query_bin, slot, b, x)
                                 if len(first_bin):
                                     see_items(first_bin, item[lower], item[upper], slot, b)
-            for one in range(starts[q], starts[q + 1] if near else starts[q]):
-                other = below[one]
-                if other < 0:
-                    continue
-                distance = abs(score[one] - score[other])
-                if distance > edges[-1]:
-                    continue
-                edge = np.searchsorted(edges, distance)
-                d = contrast(outcome[one] - outcome[other], sign)
-                differ = mask[one] ^ mask[other]
-                while differ:
-                    g = lowest(differ)
-                    in_one = (mask[one] & (ONE << np.uint64(g))) != 0
-                    differ &= differ - ONE
-                    x = (d if in_one else -d) - center[g]
-                    seen = UP if in_one == (score[one] < score[other]) else DOWN
-                    seen = TIE if distance == 0 else seen
-                    for k in range(near_n[seen]):
-                        b = local[near_band[seen, k], edge, g]
-                        if b >= 0:
-                            slot = near_row[seen, k] * n_groups + g
-                            book_pair(sums, in_unit, touched, query_bin, slot, b, x)
-                            if len(first_bin):
-                                see_items(first_bin, item[one], item[other], slot, b)
+            if below is not None:
+                for one in range(starts[q], starts[q + 1]):
+                    other = below[one]
+                    if other < 0:
+                        continue
+                    distance = abs(score[one] - score[other])
+                    if distance > edges[-1]:
+                        continue
+                    edge = np.searchsorted(edges, distance)
+                    d = contrast(outcome[one] - outcome[other], sign)
+                    differ = mask[one] ^ mask[other]
+                    while differ:
+                        g = lowest(differ)
+                        in_one = (mask[one] & (ONE << np.uint64(g))) != 0
+                        differ &= differ - ONE
+                        x = (d if in_one else -d) - center[g]
+                        seen = UP if in_one == (score[one] < score[other]) else DOWN
+                        seen = TIE if distance == 0 else seen
+                        for k in range(near_n[seen]):
+                            b = local[near_band[seen, k], edge, g]
+                            if b >= 0:
+                                slot = near_row[seen, k] * n_groups + g
+                                book_pair(sums, in_unit, touched, query_bin, slot, b, x)
+                                if len(first_bin):
+                                    see_items(first_bin, item[one], item[other], slot, b)
             if twin is not None:
                 close_twin_query(to, here, twin)
             close_query(to, here, slots)
@@ -476,9 +483,11 @@ def book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) ->
         return
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[layout.word], log.item)
     long = _long_queries(layout, log, first, last)
+    neighbours = [side.neighbours for side in layout.sides]
+    order = (log.below if any(neighbours) else None, log.tie, not all(neighbours))
     how = (layout.pair_bins, log.sign, long, log.weights if layout.weighting.weighted else None)
     twin = layout.pair_bins.twin
-    sweep(*rows, log.below, log.tie, *how, twin if len(twin) else None, first, last, to)
+    sweep(*rows, *order, *how, twin if len(twin) else None, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
