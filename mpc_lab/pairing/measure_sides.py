@@ -113,7 +113,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
     # Differences are not centred here: a center would have to be added back to the estimate.
     table = table._replace(offset=table.offset + own.center)
     found = sum_sides(walk, word, epsilon, np.zeros(len(epsilon)), table)
-    place = _place_moments(own, parts, table, found)
+    place = place_moments(own, parts, table, found)
     return TwoSides(own, place, weights, overlap, shown_above, parts.left_out)
 
 
@@ -136,7 +136,7 @@ def _of_mode(own: Moments, mode: int, found: UnitWeights) -> UnitWeights:
     return weights
 
 
-def _place_moments(own: Moments, parts: PartSums, table: SideTable, found: SidedSums) -> Moments:
+def place_moments(own: Moments, parts: PartSums, table: SideTable, found: SidedSums) -> Moments:
     """Return moments of the jump between the two sides, as those of a mode of two sides."""
     pairs = np.ceil(parts.sums[..., NUMBER].sum(axis=0)).astype(np.int64)[None, :, None]
     nothing, clusters = np.zeros(pairs.shape), found.clusters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,6 +82,8 @@ def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLA
         As in an audit.
     correction : {"plain", "cr3"}
     """
+    if moments.query_sides:
+        return _infer_by_query(moments, cluster=cluster, level=level, correction=correction)
     _check_weighed(moments, cluster, correction)
     by_item = "item" in moments.by
     items = None
@@ -104,6 +106,38 @@ def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLA
         corrected=correction == CR3,
     )
     return _with_reasons(moments, found)
+
+
+def _infer_by_query(moments: Moments, *, cluster: str, level: float, correction: str) -> Estimates:
+    """Estimate where a mode of two sides has the sums of queries alone, and no others."""
+    row = moments.two_sided
+    assert row is not None
+    sided = replace(
+        moments.of_modes([moments.modes[row].name]),
+        by={name: moments.by[name][[row]] for name in ("naive", "query")},
+        squares={},
+        cr3={},
+        query_sides=False,
+    )
+    found = infer(sided, cluster="naive" if cluster == "naive" else "query", level=level)
+    if len(moments.modes) == 1:
+        return found
+    rest = replace(moments, query_sides=False)
+    whole = infer(rest, cluster=cluster, level=level, correction=correction)
+    here = (np.arange(len(moments.modes)) == row)[:, None, None]
+
+    def joined(one: Any, other: Any) -> Any:
+        if isinstance(one, dict):
+            missing = np.full(found.estimate.shape, np.nan)
+            return {name: joined(one[name], other.get(name, missing)) for name in one}
+        return np.where(here, other, one)
+
+    return Estimates(
+        **{
+            field.name: joined(getattr(whole, field.name), getattr(found, field.name))
+            for field in fields(Estimates)
+        }
+    )
 
 
 def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
