@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpc_lab.pairing.kernels import ONE, contrast, kernel, lowest
+from mpc_lab.pairing.kernels import ONE, contrast, kernel, lowest, tight
 from mpc_lab.pairing.log import Log
 from mpc_lab.pairing.measure import words_of
 from mpc_lab.pairing.moments import Sides, SideTable
@@ -38,9 +38,8 @@ from mpc_lab.pairing.sided import (
 from mpc_lab.pairing.walk import Walk
 from mpc_lab.vocabulary import Floats, Ints, Masks
 
-# The sums of a part that its products are of, in this order: weights, Σx, ΣΔ, ΣΔ² and ΣΔx.
-FACTORS = (COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM)
-N_FACTORS = len(FACTORS)
+# The first sums of a part are those that its products are of: weights, Σx, ΣΔ, ΣΔ² and ΣΔx.
+N_FACTORS = 1 + max(COUNT, SUM, DISTANCE, DISTANCE_SQUARED, DISTANCE_SUM)
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,9 @@ class PartProducts:
         if shift == 0:
             return self
         moved = np.eye(N_FACTORS)
-        moved[1, 0] = moved[4, 2] = shift
+        moved[SUM, COUNT] = moved[DISTANCE_SUM, DISTANCE] = shift
         sums = self.sums.copy()
-        sums[:, FACTORS] = sums[:, FACTORS] @ moved.T
+        sums[:, :N_FACTORS] = sums[:, :N_FACTORS] @ moved.T
         return PartProducts(
             self.part,
             sums,
@@ -98,31 +97,32 @@ class PartProducts:
 
 def add_products(parts: list[PartProducts]) -> PartProducts:
     """Add up the products of logs that share no unit."""
-    part, of_part = _number([one.part for one in parts])
-    pair, of_pair = _number([one.first * N_PARTS + one.second for one in parts])
-
-    def add(at: Ints, size: int, values: list[Floats]) -> Floats:
-        stacked = np.concatenate(values)
-        found = np.zeros((size, *stacked.shape[1:]))
-        np.add.at(found, at, stacked)
-        return found
-
+    part = _all_keys([one.part for one in parts])
+    pairs = [one.first * N_PARTS + one.second for one in parts]
+    pair = _all_keys(pairs)
     return PartProducts(
         part,
-        add(of_part, len(part), [one.sums for one in parts]),
-        add(of_part, len(part), [one.alone for one in parts]),
+        _add_rows(part, [(one.part, one.sums) for one in parts]),
+        _add_rows(part, [(one.part, one.alone) for one in parts]),
         _few_distinct(np.concatenate([one.distances for one in parts], axis=-1)),
         pair // N_PARTS,
         pair % N_PARTS,
-        add(of_pair, len(pair), [one.product for one in parts]),
+        _add_rows(pair, [(own, one.product) for own, one in zip(pairs, parts, strict=True)]),
         sum(one.units for one in parts),
         sum(one.queries for one in parts),
     )
 
 
-def _number(keys: list[Ints]) -> tuple[Ints, Ints]:
-    found, at = np.unique(np.concatenate(keys), return_inverse=True)
-    return found.astype(np.int64), at.ravel()
+def _all_keys(keys: list[Ints]) -> Ints:
+    return np.asarray(np.unique(np.concatenate(keys)), dtype=np.int64)
+
+
+def _add_rows(keys: Ints, tables: list[tuple[Ints, Floats]]) -> Floats:
+    """Add tables whose rows have keys, each once in a table."""
+    found = np.zeros((len(keys), *tables[0][1].shape[1:]))
+    for own, values in tables:
+        found[np.searchsorted(keys, own)] += values
+    return found
 
 
 def sum_products(walk: Walk, epsilon: Floats, center: Floats) -> list[PartProducts]:
@@ -158,9 +158,8 @@ class _Block(NamedTuple):
 
 
 def _add_blocks(one: _Block, other: _Block) -> _Block:
-    key, at = _number([one.key, other.key])
-    product = np.zeros((len(key), N_FACTORS, N_FACTORS))
-    np.add.at(product, at, np.concatenate([one.product, other.product]))
+    key = _all_keys([one.key, other.key])
+    product = _add_rows(key, [(block.key, block.product) for block in (one, other)])
     return _Block(
         one.sums + other.sums,
         one.alone + other.alone,
@@ -218,7 +217,9 @@ def sides_of(found: list[PartProducts], table: SideTable) -> Sides:
         For the same centers.
     """
     every = [_of_table(one, table, group) for group, one in enumerate(found)]
-    weight, total, naive, query = (np.stack(parts, axis=-1)[..., None] for parts in zip(*every))
+    weight, total, naive, query = (
+        np.stack(parts, axis=-1)[..., None] for parts in zip(*every, strict=True)
+    )
     return Sides(weight, total, {"naive": naive, "query": query})
 
 
@@ -228,7 +229,7 @@ def _of_table(
     """Return the weight and sum of either side, and the products over pairs and over units."""
     rows = _coefficients(table, group)
     own = rows[:, found.part]
-    of_sums = np.einsum("apk,pk->a", own, found.sums[:, FACTORS])
+    of_sums = np.einsum("apk,pk->a", own, found.sums[:, :N_FACTORS])
     over_pairs = np.einsum("api,pij,bpj->ab", own, found.alone, own)
     over_units = _gram(rows, found.first, found.second, found.product)
     apart = found.first != found.second
@@ -243,9 +244,7 @@ def _gram(rows: Floats, first: Ints, second: Ints, product: Floats) -> Floats:
 
 def _by_side(gram: Floats) -> Floats:
     """Return the products below, above and of both, from those of (c, U) below and above."""
-    return np.stack(
-        [gram[a : a + 2, b : b + 2].ravel() for a, b in ((0, 0), (2, 2), (0, 2))]
-    )
+    return np.stack([gram[a : a + 2, b : b + 2].ravel() for a, b in ((0, 0), (2, 2), (0, 2))])
 
 
 def _coefficients(table: SideTable, group: int) -> Floats:
@@ -288,9 +287,10 @@ def _sum_products(
     n_groups, reach = len(epsilon), epsilon.max()
     own = np.zeros((n_groups, N_PARTS, N_FACTORS))
     touched = np.zeros((n_groups, N_PARTS), np.int64)
-    n_touched, in_query = np.zeros(n_groups, np.int64), np.zeros(n_groups, np.int64)
-    slot = np.full((n_groups, N_PARTS, N_PARTS), -1, np.int32)
-    key, product = np.empty(64, np.int64), np.empty((64, N_FACTORS, N_FACTORS))
+    n_touched, last_query = np.zeros(n_groups, np.int64), np.zeros(n_groups, np.int64)
+    # One more than the number of the product of two parts; 0 where there is none yet.
+    slot = np.zeros((n_groups, N_PARTS, N_PARTS), np.int32)
+    key, product = np.empty(64, np.int64), np.zeros((64, N_FACTORS, N_FACTORS))
     n_slots = 0
     v = np.empty(N_FACTORS)
     for unit in range(first, last):
@@ -317,51 +317,76 @@ def _sum_products(
                         f = 1.0
                         if factor is not None:
                             f = factor[q - units[first], g]
-                        v[0], v[1], v[2], v[3], v[4] = f, f * x, f * near, f * near**2, f * near * x
-                        if own[g, part, 0] == 0:
+                        v[COUNT], v[SUM], v[DISTANCE] = f, f * x, f * near
+                        v[DISTANCE_SQUARED], v[DISTANCE_SUM] = f * near * near, f * near * x
+                        if own[g, part, COUNT] == 0:
                             touched[g, n_touched[g]] = part
                             n_touched[g] += 1
-                        for a in range(N_FACTORS):
-                            own[g, part, a] += v[a]
-                            for b in range(N_FACTORS):
-                                alone[part, g, a, b] += v[a] * v[b]
+                        _add_pair(own[g, part], alone[part, g], v)
                         line = sums[part, g]
                         line[NUMBER] += 1.0
                         if in_lower and distance > 0:
                             line[LOWER] += 1.0
                         _see_distance(distances[part // N_CELLS, g], distance)
-                        in_query[g] = 1
-            counts[1] += in_query
-            in_query[:] = 0
-        for g in range(n_groups):
-            if n_touched[g] == 0:
+                        if last_query[g] <= q:
+                            last_query[g] = q + 1
+                            counts[1, g] += 1
+        for group in range(n_groups):
+            if n_touched[group] == 0:
                 continue
-            counts[0, g] += 1
-            for k in range(n_touched[g]):
-                one = touched[g, k]
-                line = sums[one, g]
-                line[COUNT] += own[g, one, 0]
-                line[SUM] += own[g, one, 1]
-                line[DISTANCE] += own[g, one, 2]
-                line[DISTANCE_SQUARED] += own[g, one, 3]
-                line[DISTANCE_SUM] += own[g, one, 4]
-                for m in range(n_touched[g]):
-                    other = touched[g, m]
+            counts[0, group] += 1
+            for k in range(n_touched[group]):
+                one = touched[group, k]
+                for m in range(n_touched[group]):
+                    other = touched[group, m]
                     if other < one:
                         continue
-                    at = slot[g, one, other]
-                    if at < 0:
+                    if slot[group, one, other] == 0:
                         if n_slots == len(key):
-                            key = np.concatenate((key, key))
-                            product = np.concatenate((product, product))
-                        at = slot[g, one, other] = n_slots
-                        key[at] = (g * N_PARTS + one) * N_PARTS + other
-                        product[at] = 0.0
+                            key, product = _with_room(key, product)
+                        key[n_slots] = (group * N_PARTS + one) * N_PARTS + other
                         n_slots += 1
-                    for a in range(N_FACTORS):
-                        for b in range(N_FACTORS):
-                            product[at, a, b] += own[g, one, a] * own[g, other, b]
-            for k in range(n_touched[g]):
-                own[g, touched[g, k]] = 0.0
-            n_touched[g] = 0
+                        slot[group, one, other] = n_slots
+                    _add_square(
+                        product[slot[group, one, other] - 1], own[group, one], own[group, other]
+                    )
+            for k in range(n_touched[group]):
+                _empty_into(own[group, touched[group, k]], sums[touched[group, k], group])
+            n_touched[group] = 0
     return key[:n_slots], product[:n_slots]
+
+
+@tight
+def _add_pair(to: Floats, alone: Floats, pair: Floats) -> None:
+    for a in range(len(pair)):
+        to[a] += pair[a]
+    _add_square(alone, pair, pair)
+
+
+@tight
+def _add_square(to: Floats, one: Floats, other: Floats) -> None:
+    for a in range(len(one)):
+        for b in range(len(one)):
+            to[a, b] += one[a] * other[b]
+
+
+@tight
+def _empty_into(own: Floats, line: Floats) -> None:
+    """Add the sums of a unit in a part to those of all units, and start again."""
+    for a in range(len(own)):
+        line[a] += own[a]
+        own[a] = 0.0
+
+
+@tight
+def _with_room(key: Ints, product: Floats) -> tuple[Ints, Floats]:
+    """Return the same with twice the room."""
+    keys = np.empty(2 * len(key), np.int64)
+    more = np.zeros((2 * len(key), N_FACTORS, N_FACTORS))
+    # Not as slices, whose checks for differing shapes take seconds to compile.
+    for k in range(len(key)):
+        keys[k] = key[k]
+        for a in range(N_FACTORS):
+            for b in range(N_FACTORS):
+                more[k, a, b] = product[k, a, b]
+    return keys, more

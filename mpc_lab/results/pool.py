@@ -62,7 +62,9 @@ from mpc_lab.text import listing, quote
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
-_BY_QUERY = "inside cells of places sums over queries are kept, and no others"
+_BY_QUERY = (
+    "symmetric pairs and of the effect of place: sums inside cells of places are over queries alone"
+)
 # Older audits do not name these options, and used their defaults.
 _TERMS = {
     "closeness": SCORE,
@@ -151,9 +153,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     compared = _compare_sides(plan, audits, shares, chosen, lost)
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(
-        plan, audits, chosen, compared, summed, grid, cross, capped, lost, known_distinct
-    )
+    return _audit(plan, audits, chosen, compared, summed, grid, cross, capped, lost, known_distinct)
 
 
 def _with_correction(
@@ -380,9 +380,7 @@ class _Chosen:
     own: list[Moments]
 
 
-def _choose(
-    plan: Plan, audits: list[Audit], shares: list[Share], summed: list[Moments]
-) -> _Chosen:
+def _choose(plan: Plan, audits: list[Audit], shares: list[Share], summed: list[Moments]) -> _Chosen:
     """Choose the threshold of each group."""
     all_pairs = np.stack(
         [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
@@ -410,7 +408,7 @@ def _compare_sides(
     if not all(map(goes_by_place, audits)):
         return []
     centers = [own.center for own in chosen.own]
-    products = pooled_products(shares, centers, chosen.epsilon)
+    products = pooled_products(shares, centers, list(chosen.epsilon))
     missing = {
         group
         for of_rule, epsilon in zip(products, chosen.epsilon, strict=True)
@@ -419,11 +417,11 @@ def _compare_sides(
     }
     if missing:
         lost.append(NOT_KEPT.format(groups=listing([quote(group) for group in sorted(missing)])))
-    if any(own.two_sided is not None for own in chosen.own) and len(missing) < len(plan.groups):
-        if plan.cluster not in ("naive", "query"):
-            lost.append(f"{plan.cluster} variance of symmetric pairs: {_BY_QUERY}")
+    if len(missing) < len(plan.groups):
+        if VARIANCES[plan.cluster].needs_items:
+            lost.append(f"{plan.cluster} variance of {_BY_QUERY}")
         if plan.correction == CR3:
-            lost.append(f"the correction cr3 of symmetric pairs: {_BY_QUERY}; plain is used")
+            lost.append(f"the correction cr3 of {_BY_QUERY}, with the plain correction")
     return [compare_pooled(*one) for one in zip(chosen.own, products, strict=True)]
 
 

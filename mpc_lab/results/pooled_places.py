@@ -39,7 +39,7 @@ from mpc_lab.pairing.terms import parse_threshold
 from mpc_lab.results.base import settings
 from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.wording import columns_of
-from mpc_lab.vocabulary import Floats, Ints
+from mpc_lab.vocabulary import Floats
 
 if TYPE_CHECKING:
     from mpc_lab.results.audit import Audit
@@ -295,9 +295,7 @@ def _part_sums(products: Sequence[PartProducts], own: Moments) -> PartSums:
     return PartSums(sums, distances, own.edges[:, 0], True, *nobody)
 
 
-def _with_sides(
-    own: Moments, parts: PartSums, products: list[PartProducts], known: Any
-) -> Moments:
+def _with_sides(own: Moments, parts: PartSums, products: list[PartProducts], known: Any) -> Moments:
     """Return a pool's moments with the sums of its mode of two sides, so far as they are known."""
     row = own.two_sided
     assert row is not None
