@@ -35,7 +35,7 @@ from mpc_lab.pairing.sided import (
     mean_table,
     place_table,
 )
-from mpc_lab.pairing.terms import parse_threshold
+from mpc_lab.pairing.terms import Quantile, parse_threshold
 from mpc_lab.results.base import settings
 from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.wording import columns_of
@@ -51,8 +51,9 @@ NOT_KEPT = (
     "the pool, so that symmetric pairs have no interval and there is no effect of place. Save them "
     "again with this version, with a number as threshold"
 )
-# A pool's threshold is near those of its audits: kept are the points of the grid from this part of
-# the own one to the first at or beyond this many times it.
+# A pool's threshold is near those of its audits: kept are the points of the grid from the own one
+# divided by this to the first at or beyond this many times it. More pairs than one audit has may
+# reach what is asked for much sooner, unless a share of them is asked for.
 _NEAR = 2.0
 # The dimensions of what is kept, beside those of single values.
 _COLUMNS = {
@@ -79,9 +80,10 @@ def thresholds_kept(audit: Audit) -> list[Floats]:
     if isinstance(fixed, float):
         return [np.full((1, own.shape[1]), fixed) for _ in own]
     grid, found = audit.grid, []
+    nearest = 1 / _NEAR if isinstance(fixed, Quantile) else 0.0
     for of_rule in own:
         # A group without matched pairs may have others, and matched ones in another log.
-        low = np.nan_to_num(of_rule, nan=0.0) / _NEAR
+        low = np.nan_to_num(of_rule, nan=0.0) * nearest
         high = np.nan_to_num(of_rule, nan=np.inf) * _NEAR
         last = np.searchsorted(grid, high).clip(max=len(grid) - 1)
         near = (grid[:, None] >= low) & (np.arange(len(grid))[:, None] <= last)

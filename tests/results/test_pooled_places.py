@@ -43,8 +43,8 @@ def day(seed, queries=25, size=10, **columns):
 
 
 def with_a_heavy_query(frame):
-    """Put the rows of four lists into one, which then has most of the close pairs."""
-    heavy = day(50, queries=1, size=40)
+    """Add a long list, which has a good part of all close pairs."""
+    heavy = day(50, queries=1, size=30)
     return pd.concat([frame, heavy.assign(query=999_999)])
 
 
@@ -61,8 +61,9 @@ def saved(audits, path):
 
 def same(ours, theirs, names=NUMBERS, rtol=1e-10):
     for name in names:
-        one, other = (cells[name].transpose(..., "pairing_mode").values for cells in (ours, theirs))
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            ours[name].values, theirs[name].values, rtol=rtol, atol=1e-12, err_msg=name
+        )
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_a_pool_is_one_audit_of_all_rows(frames, keep, tmp_path):
     audits = [audit_of(frame) for frame in frames]
     pooled = mpc.pool(saved(audits, tmp_path) if keep else audits)
     whole = audit_of(pd.concat(frames))
-    assert float(whole.headline.largest_query_share.max()) > 0.2
+    assert float(whole.headline.largest_query_share.max()) > 0.1
     assert np.isfinite(pooled.headline.place_effect_low).all()
     same(pooled.headline, whole.headline)
     same(pooled.curve, whole.curve, ("n_pairs", "estimate"))
@@ -186,7 +187,8 @@ def test_files_of_before_give_estimates_and_say_what_to_do(frames, tmp_path):
     assert "Next: audit all rows in one call" in pooled.summary()
     for wrong in ("effective queries or items", "a gap of any size", "audit.power"):
         assert wrong not in pooled.summary()
-    assert len(json.loads(pooled.attrs["not_pooled"])) == 1
+    (said,) = [line for line in json.loads(pooled.attrs["not_pooled"]) if "tie" in line]
+    assert said.startswith("what compares both sides of a tie ('g0', 'g1' and 'g2')")
 
 
 def test_damaged_sums_of_places_are_refused(frames, tmp_path):
