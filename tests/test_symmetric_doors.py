@@ -223,25 +223,6 @@ def test_the_curve_of_one_cell_has_intervals_and_a_band_inside_cells_of_places()
         np.testing.assert_allclose(curve.band_low[1:], wanted.low, rtol=1e-6)
 
 
-def test_a_pool_inside_cells_of_places_adds_estimates_and_says_what_is_missing(tmp_path):
-    days = [placed(seed, queries=25, size=10) for seed in range(3)]
-    frames = [frame_of(day).assign(query=lambda f, k=k: f["query"] + 1000 * k)
-              for k, day in enumerate(days)]  # fmt: skip
-    roles = roles_of(days[0])
-    audits = [mpc.audit(frame, **roles, **PLAIN, progress=False) for frame in frames]
-    with pytest.warns(UserWarning, match="the interval of symmetric pairs"):
-        pooled = mpc.pool(audits)
-    whole = mpc.audit(pd.concat(frames), **roles, **PLAIN, progress=False)
-    same(pooled.headline, whole.headline, ("n_pairs", "n_queries", "estimate"))
-    same(pooled.curve, whole.curve, ("n_pairs", "estimate"))
-    assert np.isnan(pooled.headline.std_error.sel(pairing_mode="symmetric")).all()
-    assert "a pool has no intervals inside cells of places" in pooled.summary()
-    assert "Next: audit all rows in one call" in pooled.summary()
-    for wrong in ("effective queries or items", "a gap of any size", "audit.power"):
-        assert wrong not in pooled.summary()
-    same(pooled.headline.sel(pairing_mode="matched"), whole.headline.sel(pairing_mode="matched"))
-
-
 def test_with_positions_the_bootstrap_and_romano_wolf_go_by_cells():
     ranking = placed()
     audit = mpc.audit(ranking, **OPTIONS, adjust="romano_wolf", cluster="query", progress=False)

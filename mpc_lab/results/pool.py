@@ -91,7 +91,9 @@ def pool(audits: Sequence[Audit]) -> Audit:
     and ``demoted`` are pooled where all audits moved the scores by the same α; ``calibrated`` is
     not pooled, because it is fitted to each log. Item and union variance need the sums of items:
     audits that keep their rows, or were saved with ``items=True``; otherwise the pool clusters by
-    query. What could not be pooled is said in a warning and in the attribute ``not_pooled``.
+    query. Symmetric pairs of logs with positions, and the effect of place, are clustered by query
+    with the plain correction. What could not be pooled is said in a warning and in the attribute
+    ``not_pooled``.
 
     Parameters
     ----------

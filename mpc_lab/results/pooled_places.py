@@ -49,7 +49,7 @@ PLACES = "places"
 NOT_KEPT = (
     "what compares both sides of a tie ({groups}): not all audits have kept it at the threshold of "
     "the pool, so that symmetric pairs have no interval and there is no effect of place. Save them "
-    "again with this version, with a number as threshold"
+    "again with this version and a number as threshold, and pool all audits in one call"
 )
 # A pool's threshold is near those of its audits: kept are the points of the grid from the own one
 # divided by this to the first at or beyond this many times it. More pairs than one audit has may

@@ -123,7 +123,23 @@ def test_symmetric_pairs_are_clustered_by_query_and_matched_ones_by_items_too(fr
     same(cells.sel(symmetric), by_query.sel(symmetric), (*names, *OF_PLACES))
     same(cells.sel(matched), union.sel(matched), names, rtol=2e-4)
     assert pooled.attrs["cluster"] == "union"
-    assert "union variance of symmetric pairs" in pooled.attrs["not_pooled"]
+    assert "Not pooled: union variance of symmetric pairs" in pooled.summary()
+    assert "Not pooled: the correction cr3 of symmetric pairs" in pooled.summary()
+
+
+def test_the_difference_from_a_pool_has_its_plain_variance(frames, tmp_path):
+    how = {"cluster": "query", "correction": "cr3"}
+    audits = saved([audit_of(frame, **how) for frame in [*frames, day(3)]], tmp_path)
+    new, old = audits[3], mpc.pool(audits[:3])
+    found = mpc.difference(new, old).data.sel(pairing_mode="symmetric")
+    gaps = [audit.headline.sel(pairing_mode="symmetric", scoring_rule="baseline")
+            for audit in (new, old)]  # fmt: skip
+    n = [gap.n_queries for gap in gaps]
+    # Each audit's sum over queries, which its own correction has multiplied, with the joint one.
+    raw = gaps[0].std_error ** 2 * n[0] / (n[0] - 1) + gaps[1].std_error ** 2 * n[1] / (n[1] - 1)
+    wanted = np.sqrt(raw * (sum(n) - 1) / sum(n))
+    np.testing.assert_allclose(found.std_error.squeeze(), wanted, rtol=1e-9)
+    assert "Symmetric pairs of a pool have the plain correction" in found.attrs["notes"]
 
 
 def test_a_pool_that_was_saved_says_the_same_again(frames, tmp_path):
