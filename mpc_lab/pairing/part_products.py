@@ -125,24 +125,30 @@ def _add_rows(keys: Ints, tables: list[tuple[Ints, Floats]]) -> Floats:
     return found
 
 
-def sum_products(walk: Walk, epsilon: Floats, center: Floats) -> list[PartProducts]:
-    """Sum over the pairs of every group up to its threshold, by part, with their products.
+def sum_products(walk: Walk, epsilon: Floats, center: Floats) -> list[list[PartProducts]]:
+    """Sum over the pairs of every group up to its thresholds, by part, with their products.
 
     Parameters
     ----------
     walk : Walk
         Of a log with positions.
-    epsilon, center : float64 arrays (group,)
-        The threshold and center of each group; a threshold below 0 has no pair.
+    epsilon : float64 array (threshold, group)
+        Below 0 where a group has no pair.
+    center : float64 array (group,)
+
+    Returns
+    -------
+    list of list of PartProducts
+        For each threshold, those of each group.
     """
-    found = []
-    for word, here in words_of(len(epsilon)):
-        task = partial(_products_of_block, word, epsilon[here], center[here])
-        total = None
-        for block in walk(task, "summing parts"):
-            total = block if total is None else _add_blocks(total, block)
-        assert total is not None
-        found += [_of_group(total, group) for group in range(here.stop - here.start)]
+    found: list[list[PartProducts]] = [[] for _ in epsilon]
+    for word, here in words_of(len(center)):
+        task = partial(_products_of_block, word, epsilon[:, here], center[here])
+        total: list[_Block] = []
+        for blocks in walk(task, "summing parts"):
+            total = list(map(_add_blocks, total, blocks)) if total else blocks
+        for of_threshold, block in zip(found, total, strict=True):
+            of_threshold += [_of_group(block, group) for group in range(here.stop - here.start)]
     return found
 
 
@@ -190,7 +196,11 @@ def _of_group(total: _Block, group: int) -> PartProducts:
 
 def _products_of_block(
     word: int, epsilon: Floats, center: Floats, log: Log, first: int, last: int
-) -> _Block:
+) -> list[_Block]:
+    return [_up_to(word, own, center, log, first, last) for own in epsilon]
+
+
+def _up_to(word: int, epsilon: Floats, center: Floats, log: Log, first: int, last: int) -> _Block:
     n_groups = len(epsilon)
     sums = np.zeros((N_PARTS, n_groups, N_PART_SUMS))
     alone = np.zeros((N_PARTS, n_groups, N_FACTORS, N_FACTORS))

@@ -107,12 +107,13 @@ def place_sums(audit: Audit, thresholds: Sequence[Floats]) -> Products:
         cells = zip(audit._walk.rules, moments_by_rule(audit), thresholds, strict=True)
         for number, (rule, moments, wanted) in enumerate(cells):
             for groups, walk in source.walks(rule):
-                for epsilon in wanted[:, groups]:
-                    if (epsilon < 0).all():
-                        continue
-                    for k, one in enumerate(sum_products(walk, epsilon, moments.center[groups])):
-                        if epsilon[k] >= 0:
-                            found[number, int(groups[k]), float(epsilon[k])] = one
+                near = wanted[:, groups]
+                near = near[(near >= 0).any(axis=1)]
+                for epsilon, parts in zip(
+                    near, sum_products(walk, near, moments.center[groups]), strict=True
+                ):
+                    kept = zip(groups.tolist(), epsilon.tolist(), parts, strict=True)
+                    found |= {(number, group, e): one for group, e, one in kept if e >= 0}
     return found
 
 
