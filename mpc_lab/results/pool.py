@@ -15,7 +15,6 @@ import xarray as xr
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.verdicts import mde
-from mpc_lab.pairing.measure_sides import TwoSides
 from mpc_lab.pairing.moments import Moments, Quadratic
 from mpc_lab.pairing.terms import (
     DIFFERENCE,
@@ -40,8 +39,10 @@ from mpc_lab.results.base import (
 from mpc_lab.results.plan import Plan, complements_attribute, plan_attributes
 from mpc_lab.results.pooled_places import (
     NOT_KEPT,
+    PooledProducts,
     compare_pooled,
     goes_by_place,
+    label_pooled,
     pooled_products,
 )
 from mpc_lab.results.pooling import (
@@ -152,10 +153,10 @@ def pool(audits: Sequence[Audit]) -> Audit:
         lost.append("the band of the curve: not all audits have kept what it needs")
     capped = pooled_capped(shares, len(rules), lost)
     chosen = _choose(plan, audits, shares, summed)
-    compared = _compare_sides(plan, audits, shares, chosen, lost)
+    products = _products(plan, audits, shares, chosen, lost)
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(plan, audits, chosen, compared, summed, grid, cross, capped, lost, known_distinct)
+    return _audit(plan, audits, chosen, products, summed, grid, cross, capped, lost, known_distinct)
 
 
 def _with_correction(
@@ -403,10 +404,10 @@ def _choose(plan: Plan, audits: list[Audit], shares: list[Share], summed: list[M
     )
 
 
-def _compare_sides(
+def _products(
     plan: Plan, audits: list[Audit], shares: list[Share], chosen: _Chosen, lost: list[str]
-) -> list[TwoSides]:
-    """Compare both sides of a tie inside cells of places, where the logs have positions."""
+) -> PooledProducts:
+    """Add up what compares both sides of a tie inside cells of places, for logs with positions."""
     if not all(map(goes_by_place, audits)):
         return []
     centers = [own.center for own in chosen.own]
@@ -424,14 +425,14 @@ def _compare_sides(
             lost.append(f"{plan.cluster} variance of {_BY_QUERY}")
         if plan.correction == CR3:
             lost.append(f"the correction cr3 of {_BY_QUERY}, with the plain correction")
-    return [compare_pooled(*one) for one in zip(chosen.own, products, strict=True)]
+    return products
 
 
 def _audit(
     plan: Plan,
     audits: list[Audit],
     chosen: _Chosen,
-    compared: list[TwoSides],
+    products: PooledProducts,
     summed: list[Moments],
     grid: Floats,
     cross: assemble.Cross | None,
@@ -440,6 +441,8 @@ def _audit(
     known_distinct: bool,
 ) -> Audit:
     complements = _complements(plan, audits)
+    # Without places there are no products.
+    compared = [compare_pooled(*one) for one in zip(chosen.own, products, strict=False)]
     own = [one.own for one in compared] if compared else chosen.own
     in_grid = np.tile(np.searchsorted(summed[0].edges[0], grid), (len(plan.groups), 1))
     return Audit(
@@ -459,6 +462,7 @@ def _audit(
             plan, summed, grid, chosen.all_pairs, capped=capped, own=own if compared else ()
         ),
         _attributes(plan, audits, lost, known_distinct) | complements_attribute(plan, *complements),
+        saved=label_pooled(products, chosen.epsilon),
     )
 
 

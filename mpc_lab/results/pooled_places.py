@@ -49,7 +49,7 @@ PLACES = "places"
 NOT_KEPT = (
     "what compares both sides of a tie ({groups}): not all audits have kept it at the threshold of "
     "the pool, so that symmetric pairs have no interval and there is no effect of place. Save them "
-    "again with this version and a number as threshold, and pool all audits in one call"
+    "again with this version and a number as threshold"
 )
 # A pool's threshold is near those of its audits: kept are the points of the grid from the own one
 # divided by this to the first at or beyond this many times it. More pairs than one audit has may
@@ -62,6 +62,8 @@ _COLUMNS = {
     "entry": ("entry_cell", "first", "second", "product"),
 }
 Products = dict[tuple[int, int, float], PartProducts]
+# For each rule and group of a pool.
+PooledProducts = list[list[PartProducts | None]]
 
 
 def goes_by_place(audit: Audit) -> bool:
@@ -218,7 +220,7 @@ def _read_cell(values: dict[str, Any], k: int, rows: slice, entries: slice) -> P
 
 def pooled_products(
     shares: Sequence[Share], centers: Sequence[Floats], epsilon: Sequence[Floats]
-) -> list[list[PartProducts | None]]:
+) -> PooledProducts:
     """Add up the products of all audits at a pool's thresholds, for each rule and group.
 
     None where an audit has not kept them.
@@ -230,7 +232,7 @@ def pooled_products(
         For each rule of the pool, what its sums are centered at, and its thresholds.
     """
     kept = [_products_of(share, epsilon) for share in shares]
-    found: list[list[PartProducts | None]] = []
+    found: PooledProducts = []
     for rule, (center, wanted) in enumerate(zip(centers, epsilon, strict=True)):
         found.append([])
         for group, threshold in enumerate(wanted):
@@ -260,6 +262,19 @@ def _products_of(share: Share, epsilon: Sequence[Floats]) -> Products:
             if own is not None and not np.isnan(threshold):
                 wanted[rule][0, own] = threshold
     return place_sums(audit, wanted)
+
+
+def label_pooled(products: PooledProducts, epsilon: Floats) -> dict[str, xr.Dataset]:
+    """Return what a pool keeps for other pools: the same at its own thresholds (rule, group)."""
+    if not products:
+        return {}
+    found = {
+        (rule, group, float(epsilon[rule, group])): one
+        for rule, of_rule in enumerate(products)
+        for group, one in enumerate(of_rule)
+        if one is not None
+    }
+    return {PLACES: label_products(found)}
 
 
 def compare_pooled(own: Moments, found: Sequence[PartProducts | None]) -> TwoSides:

@@ -151,6 +151,12 @@ def test_a_pool_that_was_saved_says_the_same_again(frames, tmp_path):
         np.testing.assert_allclose(getattr(found, name)[row, :, 0], cells[name], rtol=1e-12)
 
 
+def test_a_pool_can_be_pooled_again(frames, tmp_path):
+    audits = saved([audit_of(frame) for frame in frames], tmp_path)
+    (two,) = saved([mpc.pool(audits[:2])], tmp_path)
+    same(mpc.pool([two, audits[2]]).headline, mpc.pool(audits).headline)
+
+
 @pytest.mark.parametrize("threshold", [mpc.Quantile(0.05), mpc.Smallest(150)])
 def test_a_threshold_that_the_pool_chooses_was_kept(frames, threshold, tmp_path):
     grid = [0.002, 0.004, 0.006, 0.01, 0.015, 0.02, 0.03, 0.05]
