@@ -361,7 +361,7 @@ def _plan(
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _Headlines:
     """The headlines of a pool: arrays (rule, group), and the moments of each rule.
 
     Attributes
@@ -383,7 +383,9 @@ class _Chosen:
     own: list[Moments]
 
 
-def _choose(plan: Plan, audits: list[Audit], shares: list[Share], summed: list[Moments]) -> _Chosen:
+def _choose(
+    plan: Plan, audits: list[Audit], shares: list[Share], summed: list[Moments]
+) -> _Headlines:
     """Choose the threshold of each group."""
     all_pairs = np.stack(
         [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
@@ -392,7 +394,7 @@ def _choose(plan: Plan, audits: list[Audit], shares: list[Share], summed: list[M
     chosen = [_own(plan, *one) for one in zip(summed, all_pairs, reach, strict=True)]
     short = [enough for _, _, enough in chosen if enough is not None]
     edges = summed[0].edges[0]
-    return _Chosen(
+    return _Headlines(
         all_pairs,
         np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _, _ in chosen]),
         np.stack([wanted for _, wanted, _ in chosen]),
@@ -405,7 +407,7 @@ def _choose(plan: Plan, audits: list[Audit], shares: list[Share], summed: list[M
 
 
 def _products(
-    plan: Plan, audits: list[Audit], shares: list[Share], chosen: _Chosen, lost: list[str]
+    plan: Plan, audits: list[Audit], shares: list[Share], chosen: _Headlines, lost: list[str]
 ) -> PooledProducts:
     """Add up what compares both sides of a tie inside cells of places, for logs with positions."""
     if not all(map(goes_by_place, audits)):
@@ -431,7 +433,7 @@ def _products(
 def _audit(
     plan: Plan,
     audits: list[Audit],
-    chosen: _Chosen,
+    chosen: _Headlines,
     products: PooledProducts,
     summed: list[Moments],
     grid: Floats,

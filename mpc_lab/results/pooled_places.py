@@ -67,7 +67,7 @@ PooledProducts = list[list[PartProducts | None]]
 
 
 def goes_by_place(audit: Audit) -> bool:
-    """Whether sides of ties were told apart by the places at which items were shown."""
+    """Whether the two sides of a tie go by the places at which items were shown."""
     columns = columns_of(audit.attrs)
     return columns.get("position") is not None and columns.get("examined") is None
 
