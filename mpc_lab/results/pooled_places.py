@@ -295,6 +295,7 @@ def compare_pooled(own: Moments, found: Sequence[PartProducts | None]) -> TwoSid
     if own.two_sided is not None:
         own = _with_sides(own, parts, products, known)
     table = place_table(parts)
+    # All units with a pair: which of them have one in a cell that counts, sums do not tell.
     units = np.array([one.units for one in products])[:, None]
     nothing = UnitWeights(*np.full((3, 1, len(found), 1), np.nan))
     sided = SidedSums(sides_of(products, table), units, nothing)
