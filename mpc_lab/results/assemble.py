@@ -27,8 +27,6 @@ from mpc_lab.inference.estimates import (
     owner_variance,
 )
 from mpc_lab.inference.verdicts import (
-    LEAST_OVERLAP,
-    MOST_SHOWN_ABOVE,
     Interval,
     adjust,
     bracket,
@@ -36,6 +34,7 @@ from mpc_lab.inference.verdicts import (
     floor_variance,
     mde,
     verdicts,
+    withhold_directions,
     without_contradictions,
 )
 from mpc_lab.pairing.moments import (
@@ -50,12 +49,9 @@ from mpc_lab.results.sums import moments_by_rule, read_headline_sides
 from mpc_lab.results.wording import Primary
 from mpc_lab.vocabulary import (
     CR3,
-    DIRECTIONS,
-    INCONCLUSIVE,
     MATCHED,
     NOT_ESTIMABLE,
     PLAIN,
-    SHOWN_ORDER,
     VARIANCES,
     WEIGHED_SUMS,
     Mode,
@@ -595,22 +591,3 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
         cells["place_overlap"] = spread([compared.overlap for compared in sides], two)
         cells["shown_above"] = spread([compared.shown_above for compared in sides], one, baseline)
     return cells
-
-
-def withhold_directions(cells: dict[str, Array]) -> dict[str, Array]:
-    """Remove the direction from cells whose pairs were shown in another order than it claims.
-
-    Parameters
-    ----------
-    cells : dict of arrays (rule, mode, group)
-        ``verdict``, ``verdict_reason`` and, where the log has positions, ``place_overlap`` and
-        ``shown_above``.
-    """
-    if "place_overlap" not in cells:
-        return {}
-    guard = (cells["place_overlap"] < LEAST_OVERLAP) | (cells["shown_above"] > MOST_SHOWN_ABOVE)
-    guard &= np.isin(cells["verdict"], DIRECTIONS)
-    return {
-        "verdict": np.where(guard, INCONCLUSIVE, cells["verdict"]),
-        "verdict_reason": np.where(guard, SHOWN_ORDER, cells["verdict_reason"]),
-    }
