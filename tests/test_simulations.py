@@ -8,6 +8,7 @@ import pytest
 import enough_coverage
 import estimands
 import heavy_coverage
+import mpc_lab as mpc
 import places
 import producers
 import queries_needed
@@ -240,6 +241,32 @@ def test_symmetric_pairs_find_a_gap_in_clicks_by_place_and_matched_ones_do_not(d
     seen = shown_by("headline", design)
     assert seen["symmetric"].mean() >= 0.1
     assert seen["matched"].mean() <= 0.02
+
+
+def pooled_cell(design, seed, logs=3):
+    """Return the symmetric cell of a pool of logs, each of which is drawn by itself."""
+    audits = []
+    for part in range(logs):
+        rng = np.random.default_rng([seed, part])
+        log = places.lists(design, rng, (400, 10))
+        ranking = places.ranking_of(log, places.clicked(design, log, rng))
+        audits.append(mpc.audit(ranking, threshold=0.02, epsilon=[0.02], progress=False))
+    return mpc.pool(audits).headline.sel(pairing_mode="symmetric").squeeze()
+
+
+@pytest.mark.filterwarnings("ignore:Not pooled")
+@named([places.Design("k^-0.7"), places.Design("none"), places.Design("k^-0.7", lifted=0.5)])
+def test_pools_of_logs_with_positions_call_an_honest_ranker_honest(design):
+    cells = [pooled_cell(design, seed) for seed in range(50)]
+    low, high = (np.array([float(cell[end]) for cell in cells]) for end in ("ci_low", "ci_high"))
+    assert places.covered(low, high, 0.0) >= 0.95 - four_errors(0.05, 50)
+    ends = ("place_effect_low", "place_effect_high")
+    low, high = (np.array([float(cell[end]) for cell in cells]) for end in ends)
+    if design.clicks == "none":
+        assert places.covered(low, high, 0.0) >= 0.95 - four_errors(0.05, 50)
+    else:
+        assert (high > 0).all()
+        assert (low > 0).mean() > 0.2
 
 
 @named(places.ALL_LIFTED)

@@ -223,23 +223,20 @@ def test_the_curve_of_one_cell_has_intervals_and_a_band_inside_cells_of_places()
         np.testing.assert_allclose(curve.band_low[1:], wanted.low, rtol=1e-6)
 
 
-def test_a_pool_inside_cells_of_places_adds_estimates_and_says_what_is_missing(tmp_path):
-    days = [placed(seed, queries=25, size=10) for seed in range(3)]
-    frames = [frame_of(day).assign(query=lambda f, k=k: f["query"] + 1000 * k)
-              for k, day in enumerate(days)]  # fmt: skip
-    roles = roles_of(days[0])
-    audits = [mpc.audit(frame, **roles, **PLAIN, progress=False) for frame in frames]
-    with pytest.warns(UserWarning, match="the interval of symmetric pairs"):
-        pooled = mpc.pool(audits)
-    whole = mpc.audit(pd.concat(frames), **roles, **PLAIN, progress=False)
-    same(pooled.headline, whole.headline, ("n_pairs", "n_queries", "estimate"))
-    same(pooled.curve, whole.curve, ("n_pairs", "estimate"))
-    assert np.isnan(pooled.headline.std_error.sel(pairing_mode="symmetric")).all()
-    assert "a pool has no intervals inside cells of places" in pooled.summary()
-    assert "Next: audit all rows in one call" in pooled.summary()
-    for wrong in ("effective queries or items", "a gap of any size", "audit.power"):
-        assert wrong not in pooled.summary()
-    same(pooled.headline.sel(pairing_mode="matched"), whole.headline.sel(pairing_mode="matched"))
+def test_the_jump_at_a_tie_is_computed_where_places_or_both_sides_are_asked_for():
+    ranking = small_ranking()
+    modes = ("matched", "mirrored", "symmetric", "adjacent")
+    matched = mpc.audit(ranking, **OPTIONS | {"pairing_modes": modes[:1]}, progress=False)
+    assert not [name for name in matched.headline.data_vars if "place" in str(name)]
+    asked = mpc.audit(ranking, **OPTIONS | {"pairing_modes": modes}, progress=False).headline
+    effect, low = asked.place_effect, asked.place_effect_low
+    for mode in modes[:2]:
+        assert (effect.sel(pairing_mode=mode) == effect.sel(pairing_mode="symmetric")).all()
+        assert np.isfinite(low.sel(pairing_mode=mode)).all()
+    assert np.isnan(effect.sel(pairing_mode="adjacent")).all()
+    # The same question at a distance of 0 needs no other audit.
+    found = matched.limit("g1", pairing_mode="symmetric", bandwidth=0.03)
+    assert found.place_effect_low < found.place_effect < found.place_effect_high
 
 
 def test_with_positions_the_bootstrap_and_romano_wolf_go_by_cells():

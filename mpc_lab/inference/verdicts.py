@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from mpc_lab.errors import MpcError, check_count, check_number, near_match
@@ -29,6 +31,7 @@ from mpc_lab.vocabulary import (
     INCONCLUSIVE,
     NOT_ESTIMABLE,
     OVERVALUED,
+    SHOWN_ORDER,
     UNDERVALUED,
     WITHIN,
     Flags,
@@ -533,3 +536,22 @@ def _multiple(
             check_count(name, count)
     each = power ** (1 / np.asarray(sides))
     return critical(a / (2 * np.asarray(tests)), dof) + critical(1 - each, dof)
+
+
+def withhold_directions(cells: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Remove the direction from cells whose pairs were shown in another order than it claims.
+
+    Parameters
+    ----------
+    cells : dict of arrays (rule, mode, group)
+        ``verdict``, ``verdict_reason`` and, where the log has positions, ``place_overlap`` and
+        ``shown_above``.
+    """
+    if "place_overlap" not in cells:
+        return {}
+    guard = (cells["place_overlap"] < LEAST_OVERLAP) | (cells["shown_above"] > MOST_SHOWN_ABOVE)
+    guard &= np.isin(cells["verdict"], DIRECTIONS)
+    return {
+        "verdict": np.where(guard, INCONCLUSIVE, cells["verdict"]),
+        "verdict_reason": np.where(guard, SHOWN_ORDER, cells["verdict_reason"]),
+    }

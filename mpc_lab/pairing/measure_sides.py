@@ -115,7 +115,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
         own = own.with_sides(means[0].sides)
         weights = _of_mode(own, row, means[0].weights)
         own = add_weights(own, weights)
-    jump = _place_moments(own, parts, table, place)
+    jump = place_moments(own, parts, table, place)
     return TwoSides(own, jump, weights, overlap, shown_above, parts.left_out)
 
 
@@ -138,7 +138,7 @@ def _of_mode(own: Moments, mode: int, found: UnitWeights) -> UnitWeights:
     return weights
 
 
-def _place_moments(own: Moments, parts: PartSums, table: SideTable, found: SidedSums) -> Moments:
+def place_moments(own: Moments, parts: PartSums, table: SideTable, found: SidedSums) -> Moments:
     """Return moments of the jump between the two sides, as those of a mode of two sides."""
     pairs = np.ceil(parts.sums[..., NUMBER].sum(axis=0)).astype(np.int64)[None, :, None]
     nothing, clusters = np.zeros(pairs.shape), found.clusters

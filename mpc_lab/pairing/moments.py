@@ -397,6 +397,9 @@ class Moments:
         Known after a second pass; NaN where one cluster has all pairs.
     series : Series, optional
         What of it adds up over logs.
+    query_sides : bool
+        Whether the mode of two sides has sums over queries alone, and not what single ones weigh,
+        as in a pool inside cells of places: it is clustered by query, with the plain correction.
     """
 
     modes: tuple[Mode, ...]
@@ -416,6 +419,7 @@ class Moments:
     weights: PairWeights | None = None
     cr3: dict[str, Floats] = field(default_factory=dict)
     series: Series | None = None
+    query_sides: bool = False
 
     @property
     def by_query(self) -> bool:
@@ -514,6 +518,7 @@ class Moments:
             weights=self.weights and self.weights.take(lambda values: values[rows]),
             cr3={name: sums[rows] for name, sums in self.cr3.items()},
             series=self.series and self.series.of_modes(rows, self.two_sided),
+            query_sides=self.query_sides and self.two_sided in rows,
             **self._kept_sides(any(self.modes[row].two_sided for row in rows)),
         )
 
@@ -602,6 +607,7 @@ def join_groups(parts: list[Moments]) -> Moments:
         weights=_join_weights([part.weights for part in parts if part.weights is not None]),
         cr3={name: join(lambda part, name=name: part.cr3[name]) for name in first.cr3},
         series=join_series([part.series for part in parts if part.series is not None]),
+        query_sides=first.query_sides,
     )
 
 

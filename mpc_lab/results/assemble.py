@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,6 @@ from mpc_lab.inference.estimates import (
     owner_variance,
 )
 from mpc_lab.inference.verdicts import (
-    LEAST_OVERLAP,
-    MOST_SHOWN_ABOVE,
     Interval,
     adjust,
     bracket,
@@ -36,6 +34,7 @@ from mpc_lab.inference.verdicts import (
     floor_variance,
     mde,
     verdicts,
+    withhold_directions,
     without_contradictions,
 )
 from mpc_lab.pairing.moments import (
@@ -50,12 +49,9 @@ from mpc_lab.results.sums import moments_by_rule, read_headline_sides
 from mpc_lab.results.wording import Primary
 from mpc_lab.vocabulary import (
     CR3,
-    DIRECTIONS,
-    INCONCLUSIVE,
     MATCHED,
     NOT_ESTIMABLE,
     PLAIN,
-    SHOWN_ORDER,
     VARIANCES,
     WEIGHED_SUMS,
     Mode,
@@ -82,6 +78,8 @@ def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLA
         As in an audit.
     correction : {"plain", "cr3"}
     """
+    if moments.query_sides:
+        return _infer_by_query(moments, cluster=cluster, level=level, correction=correction)
     _check_weighed(moments, cluster, correction)
     by_item = "item" in moments.by
     items = None
@@ -104,6 +102,38 @@ def infer(moments: Moments, *, cluster: str, level: float, correction: str = PLA
         corrected=correction == CR3,
     )
     return _with_reasons(moments, found)
+
+
+def _infer_by_query(moments: Moments, *, cluster: str, level: float, correction: str) -> Estimates:
+    """Estimate where a mode of two sides has the sums of queries alone, and no others."""
+    row = moments.two_sided
+    assert row is not None
+    sided = replace(
+        moments.of_modes([moments.modes[row].name]),
+        by={name: moments.by[name][[row]] for name in ("naive", "query")},
+        squares={},
+        cr3={},
+        query_sides=False,
+    )
+    found = infer(sided, cluster="naive" if cluster == "naive" else "query", level=level)
+    if len(moments.modes) == 1:
+        return found
+    rest = replace(moments, query_sides=False)
+    whole = infer(rest, cluster=cluster, level=level, correction=correction)
+    here = (np.arange(len(moments.modes)) == row)[:, None, None]
+
+    def joined(one: Any, other: Any) -> Any:
+        if isinstance(one, dict):
+            missing = np.full(found.estimate.shape, np.nan)
+            return {name: joined(one[name], other.get(name, missing)) for name in one}
+        return np.where(here, other, one)
+
+    return Estimates(
+        **{
+            field.name: joined(getattr(whole, field.name), getattr(found, field.name))
+            for field in fields(Estimates)
+        }
+    )
 
 
 def _check_weighed(moments: Moments, cluster: str, correction: str) -> None:
@@ -561,22 +591,3 @@ def side_variables(plan: Plan, sides: Sequence[TwoSides]) -> dict[str, Array]:
         cells["place_overlap"] = spread([compared.overlap for compared in sides], two)
         cells["shown_above"] = spread([compared.shown_above for compared in sides], one, baseline)
     return cells
-
-
-def withhold_directions(cells: dict[str, Array]) -> dict[str, Array]:
-    """Remove the direction from cells whose pairs were shown in another order than it claims.
-
-    Parameters
-    ----------
-    cells : dict of arrays (rule, mode, group)
-        ``verdict``, ``verdict_reason`` and, where the log has positions, ``place_overlap`` and
-        ``shown_above``.
-    """
-    if "place_overlap" not in cells:
-        return {}
-    guard = (cells["place_overlap"] < LEAST_OVERLAP) | (cells["shown_above"] > MOST_SHOWN_ABOVE)
-    guard &= np.isin(cells["verdict"], DIRECTIONS)
-    return {
-        "verdict": np.where(guard, INCONCLUSIVE, cells["verdict"]),
-        "verdict_reason": np.where(guard, SHOWN_ORDER, cells["verdict_reason"]),
-    }

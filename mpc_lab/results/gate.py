@@ -16,6 +16,7 @@ from mpc_lab.inference.verdicts import (
     check_tolerance,
     gate,
     outside,
+    withhold_directions,
     without_contradictions,
 )
 from mpc_lab.results.assemble import (
@@ -24,7 +25,6 @@ from mpc_lab.results.assemble import (
     infer,
     judge,
     mode_rows,
-    withhold_directions,
 )
 from mpc_lab.results.base import check_label, correction_of, read_complements, settings
 from mpc_lab.results.questions.sequence import intervals

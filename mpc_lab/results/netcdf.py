@@ -48,6 +48,7 @@ PARTS: Final = (
     "ids",
     "queries",
     "objective",
+    "places",
 )
 # The attribute of each group that lists its variables in order, with everything about them that is
 # not a number: one text is read faster than several attributes of each variable.

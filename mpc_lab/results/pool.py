@@ -37,6 +37,14 @@ from mpc_lab.results.base import (
     settings,
 )
 from mpc_lab.results.plan import Plan, complements_attribute, plan_attributes
+from mpc_lab.results.pooled_places import (
+    NOT_KEPT,
+    PooledProducts,
+    compare_pooled,
+    goes_by_place,
+    label_pooled,
+    pooled_products,
+)
 from mpc_lab.results.pooling import (
     Share,
     item_tables,
@@ -51,9 +59,13 @@ from mpc_lab.results.pooling import (
 from mpc_lab.results.recipe import fingerprints
 from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import columns_of, declared
+from mpc_lab.text import listing, quote
 from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
+_BY_QUERY = (
+    "symmetric pairs and of the effect of place: sums inside cells of places are over queries alone"
+)
 # Older audits do not name these options, and used their defaults.
 _TERMS = {
     "closeness": SCORE,
@@ -80,7 +92,9 @@ def pool(audits: Sequence[Audit]) -> Audit:
     and ``demoted`` are pooled where all audits moved the scores by the same α; ``calibrated`` is
     not pooled, because it is fitted to each log. Item and union variance need the sums of items:
     audits that keep their rows, or were saved with ``items=True``; otherwise the pool clusters by
-    query. What could not be pooled is said in a warning and in the attribute ``not_pooled``.
+    query. Symmetric pairs of logs with positions, and the effect of place, are clustered by query
+    with the plain correction. What could not be pooled is said in a warning and in the attribute
+    ``not_pooled``.
 
     Parameters
     ----------
@@ -131,8 +145,6 @@ def pool(audits: Sequence[Audit]) -> Audit:
     plan = _with_correction(plan, audits, summed, lost)
     if plan.owner != ITEM and any(bool(audit.headline["n_items"].any()) for audit in audits):
         lost.append("the number of items: sums by producer do not hold it, and it is given as 0")
-    if any(moments.cells is not None for moments in summed):
-        lost.append("the interval of symmetric pairs: inside cells of places it needs the rows")
     if plan.adjust == "romano_wolf":
         lost.append("romano_wolf: it needs the sums of single queries; holm is used")
         plan = replace(plan, adjust="holm")
@@ -140,9 +152,11 @@ def pool(audits: Sequence[Audit]) -> Audit:
     if cross is None:
         lost.append("the band of the curve: not all audits have kept what it needs")
     capped = pooled_capped(shares, len(rules), lost)
+    chosen = _choose(plan, audits, shares, summed)
+    products = _products(plan, audits, shares, chosen, lost)
     if lost:
         warnings.warn(f"Not pooled: {'; '.join(lost)}.", UserWarning, stacklevel=2)
-    return _audit(plan, audits, shares, summed, grid, cross, capped, lost, known_distinct)
+    return _audit(plan, audits, chosen, products, summed, grid, cross, capped, lost, known_distinct)
 
 
 def _with_correction(
@@ -346,10 +360,81 @@ def _plan(
     )
 
 
+@dataclass(frozen=True)
+class _Headlines:
+    """The headlines of a pool: arrays (rule, group), and the moments of each rule.
+
+    Attributes
+    ----------
+    all_pairs : float64 array
+        Matched pairs with no limit on the distance.
+    epsilon, wanted : float64 arrays
+        Thresholds, and the pairs asked for.
+    short : bool array or None
+        Where too few pairs are close.
+    own : list of Moments
+        At the one threshold of each group.
+    """
+
+    all_pairs: Floats
+    epsilon: Floats
+    wanted: Floats
+    short: Flags | None
+    own: list[Moments]
+
+
+def _choose(
+    plan: Plan, audits: list[Audit], shares: list[Share], summed: list[Moments]
+) -> _Headlines:
+    """Choose the threshold of each group."""
+    all_pairs = np.stack(
+        [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
+    )
+    reach = _reach(plan, audits)
+    chosen = [_own(plan, *one) for one in zip(summed, all_pairs, reach, strict=True)]
+    short = [enough for _, _, enough in chosen if enough is not None]
+    edges = summed[0].edges[0]
+    return _Headlines(
+        all_pairs,
+        np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _, _ in chosen]),
+        np.stack([wanted for _, wanted, _ in chosen]),
+        np.stack(short) & (all_pairs > 0) if short else None,
+        [
+            _without(moments.at(index), n == 0)
+            for moments, (index, _, _), n in zip(summed, chosen, all_pairs, strict=True)
+        ],
+    )
+
+
+def _products(
+    plan: Plan, audits: list[Audit], shares: list[Share], chosen: _Headlines, lost: list[str]
+) -> PooledProducts:
+    """Add up what compares both sides of a tie inside cells of places, for logs with positions."""
+    if not all(map(goes_by_place, audits)):
+        return []
+    centers = [own.center for own in chosen.own]
+    products = pooled_products(shares, centers, list(chosen.epsilon))
+    missing = {
+        group
+        for of_rule, epsilon in zip(products, chosen.epsilon, strict=True)
+        for group, one, e in zip(plan.groups, of_rule, epsilon, strict=True)
+        if one is None and not np.isnan(e)
+    }
+    if missing:
+        lost.append(NOT_KEPT.format(groups=listing([quote(group) for group in sorted(missing)])))
+    if len(missing) < len(plan.groups):
+        if VARIANCES[plan.cluster].needs_items:
+            lost.append(f"{plan.cluster} variance of {_BY_QUERY}")
+        if plan.correction == CR3:
+            lost.append(f"the correction cr3 of {_BY_QUERY}, with the plain correction")
+    return products
+
+
 def _audit(
     plan: Plan,
     audits: list[Audit],
-    shares: list[Share],
+    chosen: _Headlines,
+    products: PooledProducts,
     summed: list[Moments],
     grid: Floats,
     cross: assemble.Cross | None,
@@ -357,32 +442,29 @@ def _audit(
     lost: list[str],
     known_distinct: bool,
 ) -> Audit:
-    all_pairs = np.stack(
-        [pooled_pairs(shares, rule, len(plan.groups)) for rule in range(len(summed))]
-    )
-    reach = _reach(plan, audits)
-    chosen = [_own(plan, *one) for one in zip(summed, all_pairs, reach, strict=True)]
-    short = [enough for _, _, enough in chosen if enough is not None]
     complements = _complements(plan, audits)
-    edges = summed[0].edges[0]
-    in_grid = np.tile(np.searchsorted(edges, grid), (len(plan.groups), 1))
+    # Without places there are no products.
+    compared = [compare_pooled(*one) for one in zip(chosen.own, products, strict=False)]
+    own = [one.own for one in compared] if compared else chosen.own
+    in_grid = np.tile(np.searchsorted(summed[0].edges[0], grid), (len(plan.groups), 1))
     return Audit(
         assemble.headline(
             plan,
-            [
-                _without(moments.at(index), n == 0)
-                for moments, (index, _, _), n in zip(summed, chosen, all_pairs, strict=True)
-            ],
-            np.where(all_pairs == 0, np.nan, [edges[index[:, 0]] for index, _, _ in chosen]),
-            np.stack([wanted for _, wanted, _ in chosen]),
-            flags={"short_of_pairs": np.stack(short) & (all_pairs > 0)} if short else None,
+            own,
+            chosen.epsilon,
+            chosen.wanted,
+            flags=None if chosen.short is None else {"short_of_pairs": chosen.short},
+            sides=compared,
             complements=complements,
         ),
         assemble.curve(
             plan, [moments.at(in_grid) for moments in summed], grid, [in_grid] * len(summed), cross
         ),
-        label_sums(plan, summed, grid, all_pairs, capped=capped),
+        label_sums(
+            plan, summed, grid, chosen.all_pairs, capped=capped, own=own if compared else ()
+        ),
         _attributes(plan, audits, lost, known_distinct) | complements_attribute(plan, *complements),
+        saved=label_pooled(products, chosen.epsilon),
     )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
     from mpc_lab.results.audit import Audit
 
-EXTRAS: Final = ("items", "dyads", "cross", "ids", "queries", "objective")
+EXTRAS: Final = ("items", "dyads", "cross", "ids", "queries", "objective", "places")
 # Attributes that are one JSON text, and the type it holds.
 _JSON: Final = {
     **dict.fromkeys(("options", "versions", "columns", "alpha"), dict),
@@ -110,9 +110,12 @@ def _path(path: str | os.PathLike[str]) -> Path:
 def _extras(
     audit: Audit, items: bool, ids: bool, queries: bool, key: str | None
 ) -> dict[str, xr.Dataset]:
+    from mpc_lab.results.pooled_places import PLACES, kept_places
     from mpc_lab.results.pooling import cross_sums, item_tables, query_ids
 
     found: dict[str, xr.Dataset] = {}
+    places = kept_places(audit)
+    found |= {} if places is None else {PLACES: places}
     if check_flag("items", items):
         found |= item_tables(audit)
         cross = cross_sums(audit)

@@ -539,6 +539,8 @@ def _cautions(parts: list[Slice], options: dict[str, Any]) -> Iterator[str]:
     yield from _short(cells, parts, options)
     if options.get("assumes"):
         yield f"This pool assumes {options['assumes']}: whether one occurs twice was not checked."
+    lost = json.loads(str(options.get("not_pooled", "[]")))
+    yield from (f"Not pooled: {said}." for said in lost if "symmetric pairs" in said)
     if any(is_cut(cell) for _, cell in cells):
         yield CUT_AT_0
     if options.get("rules"):

@@ -55,6 +55,8 @@ def label_sums(
     if capped is not None:
         cells["capped"], (low, high) = capped
         attrs = {"bounds_low": low, "bounds_high": high, "pairs_cap": plan.pairs_cap}
+    if any(part.query_sides for part in own):
+        attrs["query_sides"] = 1
     modes = [mode.name for mode in plan.swept_modes]
     return moments_dataset(plan.groups, plan.rule_labels, modes, cells, attrs)
 
@@ -135,7 +137,7 @@ def side_sums(by_rule: Sequence[Moments], own: Sequence[Moments]) -> dict[str, A
         cells["cells"] = np.stack([part.cells for part in by_rule if part.cells is not None])
         at_headline = _side_cells(own) if own else {}
         cells |= {f"headline_{name}": values[..., 0] for name, values in at_headline.items()}
-        for name in own[0].cr3 if own else ():
+        for name in own[0].cr3 if own and not own[0].query_sides else ():
             of_mode = [part.cr3[name][part.two_sided, :, 0] for part in own]
             cells[f"headline_{name}_cr3"] = np.stack(of_mode)
     return cells
@@ -188,7 +190,8 @@ def read_headline_sides(saved: xr.Dataset, rule: int, part: Moments) -> Moments:
     for name, known in cr3.items():
         if f"{name}_cr3" in values:
             known[part.two_sided] = values[f"{name}_cr3"][rule]
-    return replace(part.with_sides(read_sides(values, rule)), cr3=cr3)
+    by_query = bool(saved.attrs.get("query_sides", 0))
+    return replace(part.with_sides(read_sides(values, rule)), cr3=cr3, query_sides=by_query)
 
 
 def _side_cells(by_rule: Sequence[Moments]) -> dict[str, Array]:

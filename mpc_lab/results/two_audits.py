@@ -33,7 +33,7 @@ from mpc_lab.results.recipe import fingerprint, fingerprints
 from mpc_lab.results.sums import moments_by_rule
 from mpc_lab.results.wording import outcome_word
 from mpc_lab.text import listing, quote
-from mpc_lab.vocabulary import ITEM, MODES, VARIANCES, Floats
+from mpc_lab.vocabulary import CR3, ITEM, MODES, VARIANCES, Floats
 
 if TYPE_CHECKING:
     from mpc_lab.ranking import Ranking
@@ -56,6 +56,9 @@ _DISTINCT = (
 _NO_ITEMS = (
     "Clustered by query: {cluster} variance needs both audits saved with items=True, and pairs "
     "that are not compared inside cells of places."
+)
+_PLAIN_SIDES = (
+    "Symmetric pairs of a pool have the plain correction, because it keeps no more of them."
 )
 _BY_QUERY = "Clustered by query: sums of single queries are known, those of items are not."
 
@@ -314,6 +317,9 @@ def _sums(cell: Compared) -> Sums:
     cr3 = float(moments.cr3["query"][at]) / count**2 if "query" in moments.cr3 else np.nan
     value = float(moments.center[group] + delta)
     clusters = int(moments.clusters[at])
+    if moments.query_sides and MODES[cell.mode].two_sided and clusters > 1:
+        # Times (Q − 1)/Q, as CR3 has it, this is the plain variance, all that a pool knows here.
+        cr3 = squares["query"] * (clusters / (clusters - 1)) ** 2
     return Sums(value, pairs, clusters, squares, cr3, counts, variance, queries)
 
 
@@ -332,6 +338,9 @@ def _from_sums(
             cluster = "query"
     cells = _cells(new, old, groups, modes, rules)
     stacked = [[_add(*both, tables) for both in of_mode] for of_mode in cells]
+    pooled = any(part.query_sides for audit in (new, old) for part in headline_moments(audit))
+    if pooled and correction_of(new) == CR3:
+        notes.append(_PLAIN_SIDES)
     attrs = {"from": "sums", "assumes": "" if known else "distinct queries"}
     named = ("the new audit", "the old audit")
     return label(stacked, cells, groups, modes, named, attrs, notes, cluster=cluster)

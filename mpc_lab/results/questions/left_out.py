@@ -10,12 +10,13 @@ import xarray as xr
 
 from mpc_lab.errors import MpcError, check_count, near_match
 from mpc_lab.inference.drivers import LeaveOneOut, WeighedPairs, leave_one_out
+from mpc_lab.inference.verdicts import withhold_directions
 from mpc_lab.pairing.close import count_within
 from mpc_lab.pairing.log import keep_rows
 from mpc_lab.pairing.measure import goes_by_place, measure, measure_items, weigh_headline
 from mpc_lab.pairing.measure_sides import compare_sides
 from mpc_lab.pairing.terms import terms_of
-from mpc_lab.results.assemble import headline_moments, infer, judge, withhold_directions
+from mpc_lab.results.assemble import headline_moments, infer, judge
 from mpc_lab.results.base import cell_epsilon, correction_of, inference_options, settings
 from mpc_lab.results.questions.closeness import OneGroup
 from mpc_lab.results.questions.pairs import CellRows, open_cell
