@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 
 import pytest
 
+from helpers.app_server import running_app
 from helpers.browser_log import GROUPS, LOAD
+from helpers.exporting import export
 from helpers.hostile import HOSTILE
 from helpers.notebook_page import SLOW, NotebookPage, write_notebook
 
 pytestmark = pytest.mark.needs_browser
 
 PANEL = "explorer = audit.explore()\nexplorer"
-# In a shell's background SIGINT is ignored, and children inherit that.
-SERVE = (
-    "import json, pathlib, signal, sys; "
-    "signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from mpc_lab.explorers.app import serve; "
-    "sys.exit(serve(pathlib.Path(sys.argv[1]), columns=json.loads(sys.argv[2]), "
-    "open_browser=False))"
-)
 # An image that was not loaded has no size of its own.
 IMAGES = """() => [...document.querySelectorAll(".mpc-static img")]
   .map((image) => [image.naturalWidth > 0, image.alt])"""
@@ -145,16 +138,8 @@ def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pag
 
 
 def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages, tmp_path):
-    command = [sys.executable, "-m", "nbconvert", "--to", "html", str(saved_panel)]
-    # What a page of nbconvert asks the network for, whatever its notebook holds.
-    command += [
-        *("--HTMLExporter.require_js_url=", "--HTMLExporter.mathjax_url="),
-        *("--HTMLExporter.jquery_url=", "--HTMLExporter.widget_renderer_url="),
-        *("--HTMLExporter.mermaid_js_url=", f"--output-dir={tmp_path}"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
     page = pages.open()
-    page.goto((tmp_path / saved_panel.with_suffix(".html").name).as_uri())
+    page.goto(export(saved_panel, tmp_path).as_uri())
     static = page.locator(".mpc-static").first
     assert "Group 'alpha' is undervalued" in static.inner_text()
     assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True]
@@ -177,23 +162,12 @@ def test_a_panel_whose_kernel_is_gone_dims_and_says_what_to_do(notebook, how):
 @pytest.fixture
 def serve(server, tmp_path):
     """Return a function that serves a file and returns its address; all are stopped at the end."""
-    started = []
+    with ExitStack() as started:
 
-    def start(name, columns):
-        command = [sys.executable, "-c", SERVE, str(server.root / name), json.dumps(columns)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-        started.append(process)
-        for line in process.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
-            if found:
-                return found[0], process
-        raise AssertionError("no address was printed")
+        def start(name, columns):
+            return started.enter_context(running_app(server.root / name, columns, tmp_path))
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait(20)
-        process.stdout.close()
+        yield start
 
 
 def status(address):
