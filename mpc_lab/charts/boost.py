@@ -267,9 +267,7 @@ def _star(found: FairBoost, colour: str, right: bool) -> list[alt.Chart]:
         x=alt.X("alpha:Q"), y=alt.Y("gap:Q"), tooltip=alt.Tooltip("name:N", title="root")
     )
     return [
-        base.mark_point(
-            color=colour, filled=True, shape="diamond", size=150, opacity=1, stroke="white"
-        ),
+        base.mark_point(color=colour, filled=True, shape="diamond", size=150, opacity=1),
         base.mark_text(
             align="right" if right else "left",
             dx=-10 if right else 10,

@@ -40,7 +40,8 @@ COLUMNS = {
 CELL = f"""
 import pandas as pd
 import mpc_lab as mpc
-ranking = mpc.Ranking(pd.read_parquet("LOG.parquet"), **{COLUMNS!r})
+columns = {COLUMNS!r}
+ranking = mpc.Ranking(pd.read_parquet("LOG.parquet"), **columns)
 audit = mpc.audit(ranking, scoring_rules=["baseline", mpc.Boosted(0.05)], progress=False)
 """
 # Its outcomes depend on the place, for the tab that is there for such logs alone.
@@ -71,6 +72,11 @@ PICTURES = (
 
 # The cells below the explorer: what a cell says of an audit, and the panel that starts one.
 BELOW = {"view": "audit", "start": "mpc.explorers.start(ranking)"}
+# Pixels of JupyterLab around a notebook, and of the window that most pictures fit into.
+BARS, HIGH = 400, 2600
+# How high a page is; that of the app scrolls inside an element.
+WHOLE = """() => Math.max(...[...document.querySelectorAll('*')].map(
+  (one) => one.scrollHeight + one.getBoundingClientRect().top))"""
 RESTART = "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
 
 
@@ -88,8 +94,13 @@ def lab_picture(shown: Locator, file: Path, width: int, theme: str) -> None:
     shown.page.evaluate(
         "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES[theme]
     )
-    shown.page.set_viewport_size({"width": width, "height": 2600})
+    shown.page.set_viewport_size({"width": width, "height": HIGH})
     shown.page.wait_for_timeout(1500)
+    # What is below the fold of JupyterLab is not in a picture.
+    if shown.bounding_box()["height"] > HIGH - BARS:
+        high = round(shown.bounding_box()["height"]) + BARS
+        shown.page.set_viewport_size({"width": width, "height": high})
+        shown.page.wait_for_timeout(500)
     shown.screenshot(path=file)
     print(file, flush=True)
 
@@ -98,7 +109,9 @@ def page_picture(page: Page, file: Path, width: int) -> None:
     """Take the picture of a whole page at one width."""
     page.set_viewport_size({"width": width, "height": 900})
     page.wait_for_timeout(1500)
-    page.screenshot(path=file, full_page=True)
+    page.set_viewport_size({"width": width, "height": max(page.evaluate(WHOLE), 900)})
+    page.wait_for_timeout(500)
+    page.screenshot(path=file)
     print(file, flush=True)
 
 

@@ -154,6 +154,13 @@ def test_a_panel_whose_kernel_is_gone_dims_and_says_what_to_do(notebook, how):
     opened.page.wait_for_function(
         f"() => ({BEFORE})(document.querySelector('.mpc-explorer')).includes({SAYS!r})"
     )
+    # Said once, and dimmed once: no part of it has a mark or a veil of its own.
+    marks = panel.locator(".jupyter-widgets-disconnected").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
+    )
+    assert set(marks) <= {"none"}
+    tab = panel.locator(".mpc-explorer:visible > *").last
+    assert tab.evaluate("(one) => getComputedStyle(one).opacity") == "1"
     inside = panel.locator("> *").last
     assert float(inside.evaluate("(one) => getComputedStyle(one).opacity")) < 0.6
     assert inside.evaluate("(one) => getComputedStyle(one).pointerEvents") == "none"
