@@ -15,7 +15,7 @@ CANNOT_TELL = "cannot tell"
 _UNKNOWN = "–"
 _CODES = {"undervalued": 1.0, "overvalued": -1.0, "flagged": 0.5}
 # Characters of a name that its button has room for, and rows that are in sight together.
-_NAME_AT_MOST, _IN_SIGHT = 24, 17
+_NAME_AT_MOST, _IN_SIGHT = 24, 19
 _LEGEND = (
     "▲ undervalued",
     "▼ overvalued",
@@ -114,7 +114,7 @@ class Matrix:
             f"<tbody>{body}</tbody></table>"
         )
         # A mark stays on the line of its word.
-        words = " &emsp; ".join(one.replace(" ", "\u00a0") for one in _LEGEND)
+        words = " &emsp; ".join(f'<span class="mpc-whole">{one}</span>' for one in _LEGEND)
         more = f"<br>Scroll to all {len(self.groups)} groups." * (len(self.groups) > _IN_SIGHT)
         legend = f'<p class="mpc-note">{words}{more}</p>'
         return f'<div class="{NO_MATH}"><div class="mpc-tiles-box">{table}</div>{legend}</div>'

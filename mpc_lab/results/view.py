@@ -76,11 +76,13 @@ _STYLE = """
 [data-jp-theme-light="false"] .mpc-audit .mpc-caution { color: #fbbf24; }
 [data-jp-theme-light="false"] .mpc-audit .mpc-stop { color: #f87171; }
 .mpc-audit svg { display: block; overflow: visible; max-width: none; }
-.mpc-audit svg.mpc-scale { width: 170px; }
+.mpc-audit svg.mpc-scale { width: 170px; height: 18px; }
+.mpc-audit th svg.mpc-scale { height: 14px; }
 /* In a narrow column all numbers are in sight: heads are broken, the intervals drawn shorter. */
 @media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
   .mpc-audit table.mpc-cells th { white-space: normal; }
   .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .25em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; }
   .mpc-audit table.mpc-cells th:last-child { max-width: 5em; }
   .mpc-audit table.mpc-cells .mpc-name { max-width: 9em; }
   .mpc-audit svg.mpc-scale { width: 104px; } }

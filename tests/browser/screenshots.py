@@ -75,8 +75,8 @@ BELOW = {"view": "audit", "start": "mpc.explorers.start(ranking)"}
 # Pixels of JupyterLab around a notebook, and of the window that most pictures fit into.
 BARS, HIGH = 400, 2600
 # How high a page is; that of the app scrolls inside an element.
-WHOLE = """() => Math.max(...[...document.querySelectorAll('*')].map(
-  (one) => one.scrollHeight + one.getBoundingClientRect().top))"""
+WHOLE = """() => Math.ceil(Math.max(...[...document.querySelectorAll('*')].map(
+  (one) => one.scrollHeight + one.getBoundingClientRect().top)))"""
 RESTART = "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
 
 

@@ -118,6 +118,23 @@ def saved_panel(shared_pages, server):
     return path
 
 
+def test_in_a_narrow_column_all_numbers_of_the_notebook_view_are_in_sight(notebook):
+    page = notebook("audit").page
+    box = page.locator(".jp-Cell").nth(1).locator(".mpc-audit .mpc-wide").first
+    box.wait_for(timeout=SLOW)
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_timeout(500)
+    assert box.evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
+    row = box.locator("tbody tr").first
+    middles = [
+        found.evaluate(
+            "(one) => { const b = one.getBoundingClientRect(); return b.y + b.height / 2 }"
+        )
+        for found in (row.locator("circle"), row)
+    ]
+    assert abs(middles[0] - middles[1]) < 2
+
+
 def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pages, server):
     content = json.loads(saved_panel.read_text("utf-8"))
     # A notebook of somebody else: its signature is not known here, and its kernel is gone.
@@ -213,6 +230,9 @@ def test_the_app_speaks_of_its_file_and_opens_where_its_address_says(serve, page
     page.goto(f"{address}#group=beta&tab=Epsilon", timeout=SLOW)
     page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
     assert page.title() == "log.parquet · mpc_lab"
+    # The mark of the headline stands above its rail.
+    rail = page.locator(".mpc-rail").first
+    assert rail.evaluate("(one) => getComputedStyle(one).overflow") == "visible"
     assert page.locator("h1").inner_text() == "log.parquet"
     assert page.locator("h1").bounding_box()["y"] < 100
     chosen = page.get_by_label("Group", exact=True)
