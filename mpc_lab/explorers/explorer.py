@@ -390,6 +390,11 @@ def take_row(state: AuditState) -> widgets.Widget:
 # and nothing in them can run.
 
 
+# An image does not know the page behind it: on a dark one its lightness is turned, its hues are kept.
+_ON_DARK = (
+    '[data-jp-theme-light="false"] .mpc-static img '
+    "{ filter: invert(1) hue-rotate(180deg) brightness(1.25); }"
+)
 # Sent once for all outputs of a page, after the last of them.
 _BEGIN = """
 if (!document.getElementById("jupyter-config-data") && !globalThis.mpcBegun) {
@@ -447,5 +452,7 @@ def _image(chart: AnyChart) -> str:
 
     said = escape(chart.description)
     inside = base64.b64encode(svg(chart).encode()).decode()
-    style = "display: block; max-width: 100%; height: auto; margin: 0 0 1em;"
-    return f'<img alt="{said}" style="{style}" src="data:image/svg+xml;base64,{inside}">'
+    # In a narrow page it is moved sideways before its words get too small to read.
+    style = "display: block; max-width: 100%; min-width: 760px; height: auto; margin: 0 0 1em;"
+    image = f'<img alt="{said}" style="{style}" src="data:image/svg+xml;base64,{inside}">'
+    return f'<style>{_ON_DARK}</style><div style="overflow-x: auto">{image}</div>'

@@ -96,6 +96,7 @@ def lab_picture(shown: Locator, file: Path, width: int, theme: str) -> None:
     )
     shown.page.set_viewport_size({"width": width, "height": HIGH})
     shown.page.wait_for_timeout(1500)
+    shown.page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=SLOW)
     # What is below the fold of JupyterLab is not in a picture.
     if shown.bounding_box()["height"] > HIGH - BARS:
         high = round(shown.bounding_box()["height"]) + BARS

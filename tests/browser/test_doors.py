@@ -160,6 +160,13 @@ def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages,
     static = page.locator(".mpc-static").first
     assert "Group 'alpha' is undervalued" in static.inner_text()
     assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True]
+    lightness = "() => getComputedStyle(document.querySelector('.mpc-static img')).filter"
+    assert page.evaluate(lightness) == "none"
+    page.goto(export(saved_panel, tmp_path, theme="dark").as_uri())
+    assert "invert(1)" in page.evaluate(lightness)
+    # Narrow, it is not shrunk to words that cannot be read.
+    page.set_viewport_size({"width": 700, "height": 900})
+    assert page.locator(".mpc-static img").evaluate("(one) => one.clientWidth") == 760
 
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])

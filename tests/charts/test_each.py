@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 
 import mpc_lab as mpc
 from helpers.drawn import fields, marks, rows, spec, subtitle, title
 from mpc_lab import charts
-from mpc_lab.charts.theme import _broken
+from mpc_lab.charts.theme import _broken, svg
 from mpc_lab.text import labels
 
 
@@ -188,6 +191,14 @@ def test_distance_density_counts_the_pairs(audit):
     chart = charts.distance_density(audit, "1")
     assert sum(r["pairs"] for r in rows(chart, "pairs")) == int(audit.limit("1")["n_pairs"])
     assert "no pair is tied" in title(chart)
+
+
+def test_numbers_below_a_wide_chart_do_not_run_into_each_other(audit):
+    drawn = svg(charts.distance_density(audit, "1").properties(width=900))
+    below = re.findall(r"translate\(([\d.]+),17\)[^>]*opacity=\"1\">([\d.]+)<", drawn)
+    ends = [(float(x) - 3 * len(text), float(x) + 3 * len(text)) for x, text in below]
+    assert len(below) > 3
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(ends))
 
 
 def test_rivals_draws_every_measure(audit):
