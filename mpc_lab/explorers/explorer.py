@@ -390,7 +390,7 @@ def take_row(state: AuditState) -> widgets.Widget:
 # and nothing in them can run.
 
 
-# An image does not know the page behind it: on a dark one its lightness is turned, its hues are kept.
+# An image does not know the page behind it: on a dark one its lightness is turned, not its hues.
 _ON_DARK = (
     '[data-jp-theme-light="false"] .mpc-static img '
     "{ filter: invert(1) hue-rotate(180deg) brightness(1.25); }"
