@@ -85,8 +85,8 @@ _STYLE = """
   .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; }
   .mpc-audit table.mpc-cells tr > :nth-child(5) { padding-left: .8em; }
   .mpc-audit table.mpc-cells th:last-child { max-width: 5em; }
-  .mpc-audit table.mpc-cells .mpc-name { max-width: 9em; }
-  .mpc-audit svg.mpc-scale { width: 104px; } }
+  .mpc-audit table.mpc-cells .mpc-name { max-width: 8em; }
+  .mpc-audit svg.mpc-scale { width: 90px; } }
 .mpc-audit details { margin: .3em 0; }
 .mpc-audit summary { cursor: pointer; }
 .mpc-audit dl { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1em;
