@@ -113,6 +113,10 @@ def test_an_exported_notebook_moves_each_picture_alone(exported, pages):
     assert second.startswith("every verdict at its own ε")
     assert page.evaluate("() => location.hash") == ""
     assert page.locator(".mpc-static img:visible").count() == 0
+    # Narrow, it is not shrunk to words that cannot be read.
+    page.set_viewport_size({"width": 700, "height": 900})
+    drawing = page.locator(".mpc-static figure.drawn .live svg").first
+    assert drawing.bounding_box()["width"] == 760
 
 
 def test_a_bar_of_progress_leaves_nothing_in_an_export(exported):
