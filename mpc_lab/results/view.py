@@ -82,7 +82,7 @@ _STYLE = """
 @media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
   .mpc-audit table.mpc-cells th { white-space: normal; }
   .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .25em; }
-  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: 1.3em; }
   .mpc-audit table.mpc-cells tr > :nth-child(5) { padding-left: .8em; }
   .mpc-audit table.mpc-cells th:last-child { max-width: 5em; }
   .mpc-audit table.mpc-cells .mpc-name { max-width: 8em; }
