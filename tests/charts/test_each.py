@@ -112,6 +112,14 @@ def test_boost_marks_the_root_and_both_curves(audit):
     assert rows(chart, "name")[0]["name"].startswith("α* =")
 
 
+def test_no_boost_is_among_the_boosts_named_below_the_curves(audit):
+    drawn = spec(charts.boost(audit, "1"))["vconcat"][1]
+    axes = [layer["encoding"].get("x", {}).get("axis") or {} for layer in drawn["layer"]]
+    named = [axis["values"] for axis in axes if axis.get("values")]
+    assert named
+    assert all(0.0 in values and len(values) > 2 for values in named)
+
+
 def test_calibration_by_segment_has_a_panel_each(audit):
     chart = charts.calibration(audit, "1", by_segment=True)
     assert {r["segment"] for r in rows(chart, "segment")} == {"u", "v"}
