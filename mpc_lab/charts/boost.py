@@ -171,8 +171,14 @@ def _tooltip(measure: str) -> list[alt.Tooltip]:
     ]
 
 
+def _ticks(frame: pd.DataFrame) -> list[float]:
+    """Return the boosts that are named below both curves, with none at all among them."""
+    low, high = float(frame["alpha"].min()), float(frame["alpha"].max())
+    return theme.gap_ticks(min(low, 0.0), max(high, 0.0), 8)
+
+
 def _gap(frame: pd.DataFrame, found: FairBoost, title: str, colour: str) -> alt.LayerChart:
-    axis = alt.Axis(labels=False, ticks=False, grid=True)
+    axis = alt.Axis(labels=False, ticks=False, grid=True, values=_ticks(frame))
     x = alt.X("alpha:Q", title=None, axis=axis, scale=alt.Scale(nice=False))
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip("objective"))
     layers: list[alt.Chart] = [
@@ -191,7 +197,8 @@ def _gap(frame: pd.DataFrame, found: FairBoost, title: str, colour: str) -> alt.
 
 
 def _objective(frame: pd.DataFrame, found: FairBoost, measure: str) -> alt.LayerChart:
-    x = alt.X("alpha:Q", title=_X, axis=alt.Axis(grid=True), scale=alt.Scale(nice=False))
+    axis = alt.Axis(grid=True, values=_ticks(frame), labelOverlap=False)
+    x = alt.X("alpha:Q", title=_X, axis=axis, scale=alt.Scale(nice=False))
     base = alt.Chart(frame).encode(x=x, tooltip=_tooltip(measure))
     title = f"change of {measure}"
     layers: list[alt.Chart] = [
@@ -267,9 +274,7 @@ def _star(found: FairBoost, colour: str, right: bool) -> list[alt.Chart]:
         x=alt.X("alpha:Q"), y=alt.Y("gap:Q"), tooltip=alt.Tooltip("name:N", title="root")
     )
     return [
-        base.mark_point(
-            color=colour, filled=True, shape="diamond", size=150, opacity=1, stroke="white"
-        ),
+        base.mark_point(color=colour, filled=True, shape="diamond", size=150, opacity=1),
         base.mark_text(
             align="right" if right else "left",
             dx=-10 if right else 10,

@@ -123,7 +123,7 @@ def _layers(frame: pd.DataFrame, owner: str, title: str) -> alt.LayerChart:
         x=alt.X("min(std_error):Q", title=title, scale=alt.Scale(zero=True), axis=axis),
         x2=alt.X2("max(std_error):Q"),
     )
-    dots = base.mark_point(filled=True, size=60, opacity=0.9).encode(
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X("std_error:Q", title=title, axis=axis),
         color=alt.Color("family:N", title="clustered", scale=colours, legend=legend),
         shape=alt.Shape("family:N", title="clustered", scale=shapes, legend=legend),

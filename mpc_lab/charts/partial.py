@@ -97,7 +97,7 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
     names = list(_KINDS)
     y = theme.name_rows("group")
     base = alt.Chart(frame).encode(y=y)
-    legend = alt.Legend(orient="bottom", direction="horizontal")
+    legend = alt.Legend(orient="bottom", direction="horizontal", symbolOpacity=1)
     colour = alt.Color(
         "kind:N",
         title=None,

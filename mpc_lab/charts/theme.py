@@ -202,6 +202,8 @@ def _config() -> dict[str, Any]:
             # The label of an end is below its tick, as others are.
             labelFlush=False,
         ),
+        # Labels that touch are one long number.
+        "axisX": alt.AxisConfig(labelSeparation=8),
         "legend": alt.LegendConfig(
             **words,
             labelFontSize=TYPE,

@@ -31,7 +31,7 @@ from mpc_lab.objective.boosts import Boosts
 from mpc_lab.results.base import need_rows, settings
 from mpc_lab.results.questions.boosts import FairBoost, boost_curve, fair_boost, refuse_boost
 from mpc_lab.results.wording import outcome_word
-from mpc_lab.text import entry, name, number, percent, quote
+from mpc_lab.text import entry, name, number, percent, quote, with_ends
 from mpc_lab.vocabulary import VERDICTS, Floats
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ class BoostExplorer(Explorer):
         objective = _objective(now)
         change = _one(now, f"{objective}_change")
         cost = f"; {objective.upper()} changes by {entry(change, 5)}" if self.alpha else ""
-        return f"{start} its gap is {entry(estimate, 4)}, with {reads}{cost}."
+        said = with_ends(estimate, low, high)[0]
+        return f"{start} its gap is {said}, with {reads}{cost}."
 
     def _numbers(self, now: xr.Dataset) -> list[tuple[str, str]]:
         level = percent(float(now.attrs["level"]))

@@ -23,6 +23,11 @@ from mpc_lab.text import name as shown_name
 _HERE = Path(__file__).parent
 # A page that draws formulas must not take a name such as "$a$" for one.
 _ROWS_AT_MOST = 2_000
+# In the page a minus is as long as a plus; the number itself is what the table sorts by.
+_MINUS = (
+    "function (data, type) {{ return type === 'display' && typeof data === 'number' "
+    "? data.toFixed({places}).replace('-', '\u2212') : data; }}"
+)
 # Significant digits of the smallest number in a column.
 _DIGITS = 4
 
@@ -187,6 +192,13 @@ def column(*parts: widgets.Widget) -> widgets.Widget:
     return box
 
 
+def beside(*parts: widgets.Widget) -> widgets.Widget:
+    """Return parts beside each other, or below each other where there is no room."""
+    box = widgets.Box(list(parts))
+    box.add_class("mpc-beside")
+    return box
+
+
 def table(frame: pd.DataFrame, **options: Any) -> Any:
     """Return a sortable table that works without a network; names in it are plain text.
 
@@ -201,8 +213,23 @@ def table(frame: pd.DataFrame, **options: Any) -> Any:
         "classes": "display compact",
     }
     settings |= {"maxBytes": "1MB", "pageLength": 10, "showIndex": False, **options}
-    made = ITable(plain_frame(frame), **settings)
+    made = ITable(plain_frame(frame), columnDefs=real_minus(frame), **settings)
     made.add_class("mpc-table")
+    return made
+
+
+def real_minus(shown: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how columns with negative numbers are written: one number of decimals, and a −."""
+    from itables import JavascriptFunction
+
+    made = []
+    for place, header in enumerate(shown):
+        values = shown[header]
+        if values.dtype.kind not in "if" or not (values < 0).any():
+            continue
+        ends = [f"{value:.4g}".partition(".")[2] for value in values.tolist()]
+        places = max(map(len, ends)) if values.dtype.kind == "f" else 0
+        made.append({"targets": place, "render": JavascriptFunction(_MINUS.format(places=places))})
     return made
 
 

@@ -14,6 +14,8 @@ from mpc_lab.vocabulary import Floats
 _BINS = 41
 _WIDE, _HIGH, _FOOT = 600, 44, 18
 _MOST_DIGITS = 12
+# What scores seem to be apart is what they are apart, to a tenth.
+_NEAR = 0.1
 
 
 def duel_html(pair: pd.Series, group: str, names: tuple[str, str], outcome: str) -> str:
@@ -54,17 +56,22 @@ def duel_html(pair: pd.Series, group: str, names: tuple[str, str], outcome: str)
 
 
 def digits_apart(one: float, other: float) -> int:
-    """Return how many decimals two scores need until they differ; 4 where they are equal.
+    """Return how many decimals two scores need until they differ by what they differ by.
+
+    Where they are equal: 4. Rounded to the first digit that differs, 0.07455 and 0.07466 would be
+    0.0745 and 0.0747, twice as far apart as they are.
 
     Examples
     --------
-    >>> digits_apart(0.123456, 0.123466)
-    5
+    >>> digits_apart(0.123456, 0.123466), digits_apart(0.07455, 0.07466)
+    (5, 5)
     """
+    distance = abs(one - other)
     for digits in range(1, _MOST_DIGITS + 1):
-        if f"{one:.{digits}f}" != f"{other:.{digits}f}":
+        shown = abs(round(one, digits) - round(other, digits))
+        if distance and abs(shown - distance) <= _NEAR * distance:
             return digits
-    return 4
+    return _MOST_DIGITS if distance else 4
 
 
 def strip_html(differences: Floats, colour: str, chosen: float | None = None) -> str:

@@ -11,7 +11,7 @@ import traitlets
 import xarray as xr
 
 from mpc_lab.errors import MpcError
-from mpc_lab.explorers.controls import Note, NumberRow, button, controls_row
+from mpc_lab.explorers.controls import Note, NumberRow, beside, button, column, controls_row
 from mpc_lab.explorers.explorer import Explorer
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import POWER, call_of, gap, level_of, point_sentence
@@ -72,10 +72,12 @@ class EpsilonExplorer(Explorer):
         self.controls["to_headline"].on_click(self._go_home)
         self._drawn_for: tuple[str, ...] | None = None
         foot = controls_row(self.controls["to_headline"], self.controls["range_note"])
-        tie = ("tie", "tie_note") if self._shows_tie else ()
-        parts = [self.controls[name] for name in ("sentence", "chart", "numbers")]
         # The curve is what the slider moves: both are in sight together.
-        return [*parts, foot, *(self.controls[name] for name in tie)]
+        curve = column(self.controls["chart"], self.controls["numbers"], foot)
+        if not self._shows_tie:
+            return [self.controls["sentence"], curve]
+        tie = column(self.controls["tie"], self.controls["tie_note"])
+        return [self.controls["sentence"], beside(curve, tie)]
 
     @property
     def _shows_tie(self) -> bool:

@@ -390,6 +390,14 @@ def take_row(state: AuditState) -> widgets.Widget:
 # and nothing in them can run.
 
 
+# An image does not know the page behind it: on a dark one its lightness is turned, not its hues.
+_ON_DARK = (
+    '[data-jp-theme-light="false"] .mpc-static img '
+    "{ filter: invert(1) hue-rotate(180deg) brightness(1.25); }"
+)
+# In a narrow page a picture is moved sideways before its words get too small to read.
+_LEAST_WIDE = "min-width: 760px"
+_WIDE_ENOUGH = f".mpc-static figure.chart .live svg {{ {_LEAST_WIDE}; }}"
 # Sent once for all outputs of a page, after the last of them.
 _BEGIN = """
 if (!document.getElementById("jupyter-config-data") && !globalThis.mpcBegun) {
@@ -432,7 +440,7 @@ def pictures_html(audit: Audit, live: bool = False) -> str:
 
     rail = alive.rail_of(audit, secrets.token_hex(4))
     figure = alive.figure(overview(audit, live=True), picture, rail)
-    style = f"<style>{alive.style()}{alive.colours()}</style>"
+    style = f"<style>{alive.style()}{alive.colours()}{_WIDE_ENOUGH}</style>"
     # The library is text until the page is known to have no front end that draws the explorer.
     library = f'<script type="text/plain" class="mpc-library">{alive.script()}</script>'
     return _static(f"{style}{figure}{library}<script>{_BEGIN}</script>")
@@ -447,5 +455,6 @@ def _image(chart: AnyChart) -> str:
 
     said = escape(chart.description)
     inside = base64.b64encode(svg(chart).encode()).decode()
-    style = "display: block; max-width: 100%; height: auto; margin: 0 0 1em;"
-    return f'<img alt="{said}" style="{style}" src="data:image/svg+xml;base64,{inside}">'
+    style = f"display: block; max-width: 100%; {_LEAST_WIDE}; height: auto; margin: 0 0 1em;"
+    image = f'<img alt="{said}" style="{style}" src="data:image/svg+xml;base64,{inside}">'
+    return f'<style>{_ON_DARK}</style><div style="overflow-x: auto">{image}</div>'

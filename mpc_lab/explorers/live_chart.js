@@ -6,7 +6,7 @@ const NARROWEST = 120;
 const WIDEST = 900;
 const WIDEST_BESIDE = 1500;
 // Names in a drawing do not get narrower with it, so that one step may not be enough.
-const MOST_STEPS = 4;
+const MOST_STEPS = 6;
 // Panels beside each other that would lose more are drawn below each other.
 const MOST_NARROWED = 260;
 // Behind a picture that is saved, so that the ink of its page can be read on it.
@@ -243,13 +243,19 @@ async function render({ model, el }) {
     const room = el.clientWidth - 4;
     if (room < NARROWEST || !drawing.querySelector("svg")) return;
     if (form() !== shown.spec) await embed(0);
+    let before = 0;
+    let grown = 0;
     for (let step = 0; step < MOST_STEPS; step += 1) {
       const width = drawing.querySelector("svg").getBoundingClientRect().width;
-      const over = Math.ceil(width - room);
+      const free = Math.floor(room - width);
+      // A legend wider than the panels hides that they grew: then they grow twice as much again.
+      const isHidden = grown > 0 && free > 0 && Math.abs(width - before) < 1;
+      const more = isHidden ? 2 * grown : free;
       const least = -mostRoom(JSON.parse(shown.spec), width + shown.by);
-      const wanted = Math.max(shown.by + over, least);
+      const wanted = Math.max(shown.by - more, least);
       // What is far too narrow may grow twice: ticks and legends do not grow with a drawing.
-      if (over <= 0 && (step > 1 || wanted >= shown.by - 12)) return;
+      if (free >= 0 && ((step > 1 && !isHidden) || wanted >= shown.by - 12)) return;
+      [before, grown] = [width, Math.max(shown.by - wanted, 0)];
       const stacks = model.get("narrow") && shown.spec !== model.get("narrow");
       if (stacks && wanted > MOST_NARROWED) {
         cramped = { spec: shown.spec, room: el.clientWidth };

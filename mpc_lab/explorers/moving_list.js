@@ -53,6 +53,8 @@ function render({ model, el }) {
   el.classList.add("mpc-moving");
   const title = made(el, "div", "mpc-moving-title");
   const counts = made(el, "div", "mpc-moving-counts");
+  const head = made(el, "div", "mpc-moving-head");
+  head.setAttribute("aria-hidden", "true");
   const list = made(el, "div", "mpc-moving-list");
   list.setAttribute("role", "list");
   const legend = made(el, "div", "mpc-note");
@@ -74,7 +76,15 @@ function render({ model, el }) {
     const rows = model.get("rows");
     const most = Math.min(model.get("most"), rows.length);
     title.textContent = model.get("title");
-    list.setAttribute("aria-label", model.get("title"));
+    list.setAttribute(
+      "aria-label",
+      `${model.get("title")}: each with ${model.get("outcome")}, score, and places moved by the boost`,
+    );
+    head.replaceChildren();
+    made(head, "span", "");
+    made(head, "bdi", "", model.get("outcome"));
+    made(head, "span", "mpc-moving-score", "score");
+    made(head, "span", "mpc-moving-shift", "moved");
     list.style.height = `${most * ROW}px`;
     list.replaceChildren();
     for (let k = 0; k < most; k += 1) {
@@ -93,9 +103,7 @@ function render({ model, el }) {
       item.shift = made(item, "span", "mpc-moving-shift");
       return item;
     });
-    legend.textContent =
-      `${model.get("mark")} item of group '${model.get("group")}'; then ${model.get("outcome")}, ` +
-      "score, and places moved by the boost";
+    legend.textContent = `${model.get("mark")} item of group '${model.get("group")}'`;
     show();
   }
 

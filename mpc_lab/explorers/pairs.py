@@ -21,6 +21,7 @@ from mpc_lab.explorers.controls import (
     plain_frame,
     plain_table,
     range_slider,
+    real_minus,
     shown_cell,
     table,
     text_field,
@@ -245,7 +246,10 @@ class PairsExplorer(Explorer):
         shown = self.shown
         self.controls["count"].text = count_words(self.found, len(shown), self.book)
         self.controls["heaviest"].text = self._name_heaviest()
-        self.controls["table"].update(_for_table(shown), selected_rows=self._chosen(), **_OPTIONS)
+        rows = _for_table(shown)
+        self.controls["table"].update(
+            rows, selected_rows=self._chosen(), columnDefs=real_minus(rows), **_OPTIONS
+        )
         self._show_list()
 
     def _pressed(self, name: str) -> None:

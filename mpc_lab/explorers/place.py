@@ -10,7 +10,7 @@ import ipywidgets as widgets
 import numpy as np
 import xarray as xr
 
-from mpc_lab.explorers.controls import Note, plain_table
+from mpc_lab.explorers.controls import Note, beside, column, plain_table
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.state import call_of
@@ -79,8 +79,9 @@ class PlaceExplorer(Explorer):
         self.controls["sentence"] = Note(kind="sentence")
         self.controls["chart"], self.controls["examination"] = LiveChart(), LiveChart()
         self.controls["table"], self.controls["note"] = widgets.HTML(), Note()
-        names = ("sentence", "chart", "table", "examination", "note")
-        return [self.controls[name] for name in names]
+        tie = column(self.controls["chart"], self.controls["table"])
+        looked_at = column(self.controls["examination"], self.controls["note"])
+        return [self.controls["sentence"], beside(tie, looked_at)]
 
     def draw(self) -> None:
         """Draw both sides of the group's ties, and once how often places are looked at."""

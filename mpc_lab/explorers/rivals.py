@@ -11,7 +11,7 @@ import traitlets
 import xarray as xr
 
 from mpc_lab.errors import near_match
-from mpc_lab.explorers.controls import Note, plain_table, whole_slider
+from mpc_lab.explorers.controls import Note, beside, column, plain_table, whole_slider
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.explorers.page import ActiveHtml
@@ -128,8 +128,13 @@ class RivalsExplorer(Explorer):
         self.controls["tile"] = Note(_HINT, kind="sentence")
         self.controls["chart"] = LiveChart()
         self.controls["measures"] = widgets.HTML()
-        names = ("sentence", "tiles", "tile", "chart", "measures")
-        return [self.controls[name] for name in names]
+        tiles = column(self.controls["tiles"], self.controls["tile"])
+        tiles.add_class("mpc-as-wide")
+        return [
+            self.controls["sentence"],
+            beside(tiles, self.controls["chart"]),
+            self.controls["measures"],
+        ]
 
     def draw(self) -> None:
         """Draw the tiles of all groups, and the measures of the chosen one."""

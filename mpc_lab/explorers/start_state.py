@@ -116,10 +116,9 @@ class StartState(traitlets.HasTraits):
         if sheet is not None:
             frame = sheet.as_it_looks()
         if isinstance(frame, Ranking):
-            given = frame.columns.given()
             chosen = {
                 role: list(value) if isinstance(value, tuple) else value
-                for role, value in given.items()
+                for role, value in frame.columns.given().items()
             }
             frame = frame.to_frame()
         else:

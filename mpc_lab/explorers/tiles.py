@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from mpc_lab.html import NO_MATH, escape
-from mpc_lab.text import labels, quote
+from mpc_lab.text import middle_cut, quote
 from mpc_lab.vocabulary import Floats, Ints
 
 OWN = "mpc"
@@ -14,8 +14,14 @@ SIGNS = {"undervalued": "▲", "overvalued": "▼", "flagged": "◆", "not flagg
 CANNOT_TELL = "cannot tell"
 _UNKNOWN = "–"
 _CODES = {"undervalued": 1.0, "overvalued": -1.0, "flagged": 0.5}
+# Characters of a name that its button has room for, and rows that are in sight together.
+_NAME_AT_MOST, _IN_SIGHT = 24, 19
 _LEGEND = (
-    "▲ undervalued   ▼ overvalued   ◆ flagged without a direction   ● not flagged   – cannot tell"
+    "▲ undervalued",
+    "▼ overvalued",
+    "◆ flagged without a direction",
+    "● not flagged",
+    "– cannot tell",
 )
 
 
@@ -68,7 +74,7 @@ class Matrix:
         rows, columns = row_order(codes), column_order(codes, measures.index(OWN))
         self.groups = [groups[k] for k in rows]
         self.measures = [measures[k] for k in columns]
-        self._names = dict(zip(self.groups, labels(self.groups), strict=True))
+        self._names = dict(zip(self.groups, middle_cut(self.groups, _NAME_AT_MOST), strict=True))
 
     def word(self, group: str, measure: str) -> str:
         """Return what a measure says of a group."""
@@ -107,7 +113,10 @@ class Matrix:
             f'<thead><tr><th scope="col">group</th>{heads}</tr></thead>'
             f"<tbody>{body}</tbody></table>"
         )
-        legend = f'<p class="mpc-note">{_LEGEND.replace("   ", " &emsp; ")}</p>'
+        # A mark stays on the line of its word.
+        words = " &emsp; ".join(f'<span class="mpc-whole">{one}</span>' for one in _LEGEND)
+        more = f"<br>Scroll to all {len(self.groups)} groups." * (len(self.groups) > _IN_SIGHT)
+        legend = f'<p class="mpc-note">{words}{more}</p>'
         return f'<div class="{NO_MATH}"><div class="mpc-tiles-box">{table}</div>{legend}</div>'
 
     def _row(self, group: str, chosen: str, opened: tuple[str, ...], entry: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import ipywidgets as widgets
 import pandas as pd
 
-from mpc_lab.explorers.controls import Note, plain_table
+from mpc_lab.explorers.controls import Note, beside, plain_table
 from mpc_lab.explorers.explorer import Explorer, needs_rows
 from mpc_lab.explorers.live_chart import LiveChart
 from mpc_lab.results.base import is_rank_only
@@ -74,7 +74,8 @@ class WhyExplorer(Explorer):
         needs_rows(self.audit, _WHAT)
         self.controls["sentence"] = Note(kind="sentence")
         self.controls["chart"], self.controls["table"] = LiveChart(), widgets.HTML()
-        return [self.controls[name] for name in ("sentence", "chart", "table")]
+        parts = beside(self.controls["chart"], self.controls["table"])
+        return [self.controls["sentence"], parts]
 
     def draw(self) -> None:
         """Draw all groups once, and the parts of the gap of the group that is looked at."""

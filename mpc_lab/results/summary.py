@@ -610,6 +610,8 @@ def _where(part: Slice, cell: Cell, parts: list[Slice]) -> str:
 # ---- one sentence for a title
 
 _IN_A_TITLE = 4
+# Characters of these names together.
+_NAMES_IN_A_TITLE = 90
 
 
 def finding_title(part: Slice, always: bool = False) -> str:
@@ -638,5 +640,9 @@ def _name_by_verdict(cells: list[Cell], verdict: str) -> str:
         return ""
     names = [quote(cell.group) for cell in cells]
     if len(names) > _IN_A_TITLE + 1:
-        return f"{plural(len(names), 'group')} {verdict} ({listing(names, _IN_A_TITLE)})"
+        # As many as stay on a line: four long names would be a title of seven.
+        together = itertools.accumulate(len(name) for name in names[:_IN_A_TITLE])
+        fit = sum(size <= _NAMES_IN_A_TITLE for size in together)
+        shown = listing(names, max(fit, 1))
+        return f"{plural(len(names), 'group')} {verdict} ({shown})"
     return f"{listing(names, _IN_A_TITLE + 1)} {'is' if len(names) == 1 else 'are'} {verdict}"

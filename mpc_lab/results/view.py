@@ -38,6 +38,8 @@ _ROWS_FOLDED = 20
 _TABLES_FOLDED = 12
 _SENTENCES = 3
 _SETTING_AT_MOST = 400
+# Percent of the width between the middles of two numbers that do not touch.
+_APART = 20
 
 _STYLE = """
 .mpc-audit { color: var(--jp-ui-font-color1, currentColor); background: transparent;
@@ -52,9 +54,6 @@ _STYLE = """
   text-align: right; vertical-align: middle; white-space: nowrap; background: transparent;
   color: inherit; border: 0; border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .mpc-audit table.mpc-cells th { font-weight: 600; vertical-align: bottom; }
-@media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
-  .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .2em; }
-  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: .8em; } }
 .mpc-audit table.mpc-cells .mpc-text { text-align: left; }
 .mpc-audit table.mpc-cells .mpc-name { white-space: normal; overflow-wrap: anywhere;
   width: max-content; max-width: 16em; font-weight: 600; }
@@ -65,7 +64,8 @@ _STYLE = """
 .mpc-audit .mpc-mark.mpc-ok { opacity: .55; }
 .mpc-audit .mpc-caution { color: #b45309; }
 .mpc-audit .mpc-stop { color: #b91c1c; }
-.mpc-audit .mpc-poor { margin: 0 0 .8em; padding: 0; list-style: none; font-size: .93em; }
+.mpc-audit.mpc-audit ul.mpc-poor { margin: 0 0 .8em; padding: 0; list-style: none;
+  font-size: .93em; }
 .mpc-audit .mpc-poor li { margin: .15em 0; overflow-wrap: anywhere; }
 .mpc-audit .mpc-poor code { font-size: .92em; background: rgba(128, 128, 128, .14);
   color: inherit; padding: .1em .35em; border-radius: 3px; user-select: all; }
@@ -76,6 +76,17 @@ _STYLE = """
 [data-jp-theme-light="false"] .mpc-audit .mpc-caution { color: #fbbf24; }
 [data-jp-theme-light="false"] .mpc-audit .mpc-stop { color: #f87171; }
 .mpc-audit svg { display: block; overflow: visible; max-width: none; }
+.mpc-audit svg.mpc-scale { width: 170px; height: 18px; }
+.mpc-audit th svg.mpc-scale { height: 14px; }
+/* In a narrow column all numbers are in sight: heads are broken, the intervals drawn shorter. */
+@media (max-width: 900px) { .mpc-audit table.mpc-cells { font-size: 12px; }
+  .mpc-audit table.mpc-cells th { white-space: normal; }
+  .mpc-audit table.mpc-cells th, .mpc-audit table.mpc-cells td { padding: .3em .25em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(3) { padding-right: 1.3em; }
+  .mpc-audit table.mpc-cells tr > :nth-child(5) { padding-left: .8em; }
+  .mpc-audit table.mpc-cells th:last-child { max-width: 5em; }
+  .mpc-audit table.mpc-cells .mpc-name { max-width: 8em; }
+  .mpc-audit svg.mpc-scale { width: 90px; } }
 .mpc-audit details { margin: .3em 0; }
 .mpc-audit summary { cursor: pointer; }
 .mpc-audit dl { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1em;
@@ -228,11 +239,13 @@ def _row(cell: Cell, scale: Scale, places: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Scale:
-    """The one horizontal scale of the intervals in a table; it always holds 0."""
+    """The one horizontal scale of the intervals in a table; it always holds 0.
+
+    Places are shares of the width, which the style sheet sets by the room there is.
+    """
 
     low: float
     high: float
-    width: int = 170
 
     @classmethod
     def around(cls, cells: Iterable[Cell]) -> Scale:
@@ -240,9 +253,9 @@ class Scale:
         return cls(*interval_range(cells))
 
     def at(self, value: float) -> float:
-        """Return the place of a value, inside the drawing."""
+        """Return the place of a value, inside the drawing, in percent of its width."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-        return 8 + share * (self.width - 16)
+        return 5 + 90 * share
 
     def axis(self) -> str:
         """Return the head of the column: the ends of the scale and where 0 is."""
@@ -250,14 +263,14 @@ class Scale:
         zero = self.at(0.0)
         ends = {self.at(self.low): self.low, self.at(self.high): self.high}
         words = [(zero, "0")]
-        words += [(x, entry(v, places)) for x, v in ends.items() if abs(x - zero) > 30]
+        words += [(x, entry(v, places)) for x, v in ends.items() if abs(x - zero) > _APART]
         # In this order and as separate texts: an untrusted notebook shows only the bare texts.
         texts = " ".join(
-            f'<text x="{x:.1f}" y="11" text-anchor="middle" font-size="11" '
+            f'<text x="{x:.1f}%" y="11" text-anchor="middle" font-size="11" '
             f'font-weight="400" fill="currentColor">{label}</text>'
             for x, label in sorted(words)
         )
-        return f'<svg width="{self.width}" height="14" aria-hidden="true">{texts}</svg>'
+        return f'<svg class="mpc-scale" width="170" height="14" aria-hidden="true">{texts}</svg>'
 
     def bar(self, cell: Cell) -> str:
         """Return the interval as a line with a dot, and 0 as an upright line."""
@@ -267,16 +280,17 @@ class Scale:
         arrows = [_arrow(left, -1)] if cell.low < self.low else []
         arrows += [_arrow(right, 1)] if cell.high > self.high else []
         return (
-            f'<svg width="{self.width}" height="18" role="img" '
+            f'<svg class="mpc-scale" width="170" height="18" role="img" '
             f'aria-label="gap {gap}, interval {ends}">'
-            f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="-4" y2="22" stroke="gray" '
+            f'<line x1="{zero:.1f}%" x2="{zero:.1f}%" y1="-4" y2="22" stroke="gray" '
             'stroke-opacity=".6"/>'
-            f'<line x1="{left:.1f}" x2="{right:.1f}" y1="9" y2="9" stroke="currentColor" '
+            f'<line x1="{left:.1f}%" x2="{right:.1f}%" y1="9" y2="9" stroke="currentColor" '
             'stroke-width="2"/>'
-            f'<circle cx="{dot:.1f}" cy="9" r="3.5" fill="currentColor"/>{"".join(arrows)}</svg>'
+            f'<circle cx="{dot:.1f}%" cy="9" r="3.5" fill="currentColor"/>{"".join(arrows)}</svg>'
         )
 
 
-def _arrow(x: float, way: int) -> str:
-    tip, back = x + 6 * way, x - 1 * way
-    return f'<path d="M{tip:.1f} 9L{back:.1f} 4.5V13.5Z" fill="currentColor"/>'
+def _arrow(place: float, way: int) -> str:
+    """Return the head of an interval that goes on beyond the scale."""
+    path = f'<path d="M{6 * way} 9L{-way} 4.5V13.5Z" fill="currentColor"/>'
+    return f'<svg x="{place:.1f}%" overflow="visible">{path}</svg>'

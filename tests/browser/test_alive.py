@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from helpers.exporting import export
 from helpers.notebook_page import SLOW, write_notebook
 
 pytestmark = pytest.mark.needs_browser
@@ -94,12 +92,6 @@ running._SECONDS_BEFORE_IT_SHOWS = 0
 audit = mpc.audit("log.parquet", query="query", item="item", score="score", outcome="outcome",
                   group="group", progress=True)
 """
-OFFLINE = (
-    *("--HTMLExporter.require_js_url=", "--HTMLExporter.mathjax_url="),
-    *("--HTMLExporter.jquery_url=", "--HTMLExporter.mermaid_js_url="),
-    # With the state of widgets a page of nbconvert asks the network for their manager.
-    "--ExecutePreprocessor.store_widget_state=False",
-)
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +99,7 @@ def exported(server):
     """Return a notebook that was run and exported: an audit with a bar, and two explorers."""
     cells = (LONG, "audit.explore(live=True)", "audit.explore(live=True)")
     path = write_notebook(server.root / "exported.ipynb", *cells)
-    command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", *OFFLINE, str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path.with_suffix(".html")
+    return export(path, path.parent, execute=True)
 
 
 def test_an_exported_notebook_moves_each_picture_alone(exported, pages):
@@ -123,6 +113,10 @@ def test_an_exported_notebook_moves_each_picture_alone(exported, pages):
     assert second.startswith("every verdict at its own ε")
     assert page.evaluate("() => location.hash") == ""
     assert page.locator(".mpc-static img:visible").count() == 0
+    # Narrow, it is not shrunk to words that cannot be read.
+    page.set_viewport_size({"width": 700, "height": 900})
+    drawing = page.locator(".mpc-static figure.drawn .live svg").first
+    assert drawing.bounding_box()["width"] == 760
 
 
 def test_a_bar_of_progress_leaves_nothing_in_an_export(exported):

@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 
 import pytest
 
+from helpers.app_server import running_app
 from helpers.browser_log import GROUPS, LOAD
+from helpers.exporting import export
 from helpers.hostile import HOSTILE
 from helpers.notebook_page import SLOW, NotebookPage, write_notebook
 
 pytestmark = pytest.mark.needs_browser
 
 PANEL = "explorer = audit.explore()\nexplorer"
-# In a shell's background SIGINT is ignored, and children inherit that.
-SERVE = (
-    "import json, pathlib, signal, sys; "
-    "signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from mpc_lab.explorers.app import serve; "
-    "sys.exit(serve(pathlib.Path(sys.argv[1]), columns=json.loads(sys.argv[2]), "
-    "open_browser=False))"
-)
 # An image that was not loaded has no size of its own.
 IMAGES = """() => [...document.querySelectorAll(".mpc-static img")]
   .map((image) => [image.naturalWidth > 0, image.alt])"""
@@ -125,6 +118,23 @@ def saved_panel(shared_pages, server):
     return path
 
 
+def test_in_a_narrow_column_all_numbers_of_the_notebook_view_are_in_sight(notebook):
+    page = notebook("audit").page
+    box = page.locator(".jp-Cell").nth(1).locator(".mpc-audit .mpc-wide").first
+    box.wait_for(timeout=SLOW)
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_timeout(500)
+    assert box.evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
+    row = box.locator("tbody tr").first
+    middles = [
+        found.evaluate(
+            "(one) => { const b = one.getBoundingClientRect(); return b.y + b.height / 2 }"
+        )
+        for found in (row.locator("circle"), row)
+    ]
+    assert abs(middles[0] - middles[1]) < 2
+
+
 def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pages, server):
     content = json.loads(saved_panel.read_text("utf-8"))
     # A notebook of somebody else: its signature is not known here, and its kernel is gone.
@@ -145,19 +155,18 @@ def test_a_saved_notebook_that_is_not_trusted_shows_the_finding(saved_panel, pag
 
 
 def test_an_export_to_html_shows_the_finding_without_network(saved_panel, pages, tmp_path):
-    command = [sys.executable, "-m", "nbconvert", "--to", "html", str(saved_panel)]
-    # What a page of nbconvert asks the network for, whatever its notebook holds.
-    command += [
-        *("--HTMLExporter.require_js_url=", "--HTMLExporter.mathjax_url="),
-        *("--HTMLExporter.jquery_url=", "--HTMLExporter.widget_renderer_url="),
-        *("--HTMLExporter.mermaid_js_url=", f"--output-dir={tmp_path}"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
     page = pages.open()
-    page.goto((tmp_path / saved_panel.with_suffix(".html").name).as_uri())
+    page.goto(export(saved_panel, tmp_path).as_uri())
     static = page.locator(".mpc-static").first
     assert "Group 'alpha' is undervalued" in static.inner_text()
     assert [loaded for loaded, _ in page.evaluate(IMAGES)] == [True]
+    lightness = "() => getComputedStyle(document.querySelector('.mpc-static img')).filter"
+    assert page.evaluate(lightness) == "none"
+    page.goto(export(saved_panel, tmp_path, theme="dark").as_uri())
+    assert "invert(1)" in page.evaluate(lightness)
+    # Narrow, it is not shrunk to words that cannot be read.
+    page.set_viewport_size({"width": 700, "height": 900})
+    assert page.locator(".mpc-static img").evaluate("(one) => one.clientWidth") == 760
 
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
@@ -169,6 +178,13 @@ def test_a_panel_whose_kernel_is_gone_dims_and_says_what_to_do(notebook, how):
     opened.page.wait_for_function(
         f"() => ({BEFORE})(document.querySelector('.mpc-explorer')).includes({SAYS!r})"
     )
+    # Said once, and dimmed once: no part of it has a mark or a veil of its own.
+    marks = panel.locator(".jupyter-widgets-disconnected").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
+    )
+    assert set(marks) <= {"none"}
+    tab = panel.locator(".mpc-explorer:visible > *").last
+    assert tab.evaluate("(one) => getComputedStyle(one).opacity") == "1"
     inside = panel.locator("> *").last
     assert float(inside.evaluate("(one) => getComputedStyle(one).opacity")) < 0.6
     assert inside.evaluate("(one) => getComputedStyle(one).pointerEvents") == "none"
@@ -177,23 +193,12 @@ def test_a_panel_whose_kernel_is_gone_dims_and_says_what_to_do(notebook, how):
 @pytest.fixture
 def serve(server, tmp_path):
     """Return a function that serves a file and returns its address; all are stopped at the end."""
-    started = []
+    with ExitStack() as started:
 
-    def start(name, columns):
-        command = [sys.executable, "-c", SERVE, str(server.root / name), json.dumps(columns)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-        started.append(process)
-        for line in process.stdout:
-            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
-            if found:
-                return found[0], process
-        raise AssertionError("no address was printed")
+        def start(name, columns):
+            return started.enter_context(running_app(server.root / name, columns, tmp_path))
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait(20)
-        process.stdout.close()
+        yield start
 
 
 def status(address):
@@ -232,6 +237,9 @@ def test_the_app_speaks_of_its_file_and_opens_where_its_address_says(serve, page
     page.goto(f"{address}#group=beta&tab=Epsilon", timeout=SLOW)
     page.wait_for_selector(".mpc-beacon[data-live]", state="attached", timeout=SLOW)
     assert page.title() == "log.parquet · mpc_lab"
+    # The mark of the headline stands above its rail.
+    rail = page.locator(".mpc-rail").first
+    assert rail.evaluate("(one) => getComputedStyle(one).overflow") == "visible"
     assert page.locator("h1").inner_text() == "log.parquet"
     assert page.locator("h1").bounding_box()["y"] < 100
     chosen = page.get_by_label("Group", exact=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.needs_browser
@@ -177,6 +179,19 @@ def test_pairs_are_sorted_and_a_chosen_one_shows_in_its_list(panel):
     assert f"query '{queries[2]}'," in ranked.inner_text()
 
 
+def test_negative_differences_have_a_minus_and_are_sorted_as_numbers(panel):
+    turn_to(panel, "Pairs")
+    table = panel.page.locator(".mpc-explorer table.dataTable:visible").first
+    place = table.locator("thead th").all_inner_texts().index("difference") + 1
+    cell = table.locator(f"tbody tr:first-child td:nth-child({place})")
+    # What the button is called says what it does next.
+    order = table.get_by_role("button", name=re.compile("^difference: "))
+    order.press("Enter")
+    cell.filter(has_text="\u22121").wait_for()
+    order.press("Enter")
+    cell.filter(has_text=re.compile("^1$")).wait_for()
+
+
 def test_pairs_are_filtered_by_query(panel):
     turn_to(panel, "Pairs")
     query = panel.ask("str(explorer.tabs['Pairs'].shown['query'].iloc[0])").strip("'")
@@ -195,6 +210,25 @@ def test_a_tab_draws_its_chart_whole(panel, tab):
     turn_to(panel, tab)
     assert panel.drawn() >= 1
     assert panel.clipped() == []
+
+
+PLOT = """() => Math.max(...[...document.querySelectorAll(".mpc-chart[data-drawn] svg")]
+  .filter((one) => one.getBoundingClientRect().width)
+  .map((one) => one.querySelector(".mark-line path").getBoundingClientRect().width))"""
+
+
+def test_a_plot_below_whose_legend_is_wider_takes_the_room_that_comes_back(panel):
+    turn_to(panel, "Checks")
+    panel.ask("setattr(explorer.tabs['Checks'], 'check', 'power')")
+    panel.ask("explorer.tabs['Checks'].run()")
+    panel.until("explorer.tabs['Checks'].controls['chart'].title != ''", True)
+    for width in (420, 700):
+        panel.page.set_viewport_size({"width": width, "height": 1200})
+        panel.page.wait_for_timeout(1500)
+    wide = panel.page.evaluate(PLOT)
+    room = panel.charts.first.bounding_box()["width"]
+    panel.page.set_viewport_size({"width": 1280, "height": 1200})
+    assert wide > 0.7 * room
 
 
 def test_the_arrow_keys_walk_over_the_tiles_and_enter_opens_a_sentence(panel):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 
 import mpc_lab as mpc
 from helpers.drawn import fields, marks, rows, spec, subtitle, title
 from mpc_lab import charts
-from mpc_lab.charts.theme import _broken
+from mpc_lab.charts.theme import _broken, svg
 from mpc_lab.text import labels
 
 
@@ -109,6 +112,14 @@ def test_boost_marks_the_root_and_both_curves(audit):
     assert rows(chart, "name")[0]["name"].startswith("α* =")
 
 
+def test_no_boost_is_among_the_boosts_named_below_the_curves(audit):
+    drawn = spec(charts.boost(audit, "1"))["vconcat"][1]
+    axes = [layer["encoding"].get("x", {}).get("axis") or {} for layer in drawn["layer"]]
+    named = [axis["values"] for axis in axes if axis.get("values")]
+    assert named
+    assert all(0.0 in values and len(values) > 2 for values in named)
+
+
 def test_calibration_by_segment_has_a_panel_each(audit):
     chart = charts.calibration(audit, "1", by_segment=True)
     assert {r["segment"] for r in rows(chart, "segment")} == {"u", "v"}
@@ -188,6 +199,14 @@ def test_distance_density_counts_the_pairs(audit):
     chart = charts.distance_density(audit, "1")
     assert sum(r["pairs"] for r in rows(chart, "pairs")) == int(audit.limit("1")["n_pairs"])
     assert "no pair is tied" in title(chart)
+
+
+def test_numbers_below_a_wide_chart_do_not_run_into_each_other(audit):
+    drawn = svg(charts.distance_density(audit, "1").properties(width=900))
+    below = re.findall(r"translate\(([\d.]+),17\)[^>]*opacity=\"1\">([\d.]+)<", drawn)
+    ends = [(float(x) - 3 * len(text), float(x) + 3 * len(text)) for x, text in below]
+    assert len(below) > 3
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(ends))
 
 
 def test_rivals_draws_every_measure(audit):

@@ -151,13 +151,19 @@ def test_the_tab_says_that_a_curve_is_being_made_while_it_is():
     assert "mpc-stale" not in explorer.controls["numbers"]._dom_classes
 
 
+def parts_of(widget):
+    """Yield a widget and all in it, in the order of the page."""
+    yield widget
+    for one in getattr(widget, "children", ()):
+        yield from parts_of(one)
+
+
 def test_both_sides_of_a_tie_follow_the_curve_where_matched_pairs_alone_were_asked(audit):
     explorer = shown(audit, group="1")
     assert explorer.controls["tie"].title.startswith("Group '1' at a tie: ")
     assert "place" not in explorer.controls["tie"].title
     assert explorer.controls["tie_note"].text == ""
-    below = [one for one in explorer.widget.children if hasattr(one, "children")]
-    order = [child for one in below for child in one.children]
+    order = list(parts_of(explorer.widget))
     assert order.index(explorer.controls["chart"]) < order.index(explorer.controls["tie"])
 
 

@@ -13,6 +13,7 @@ import mpc_lab as mpc
 from helpers.explorer_audits import bare_audit, example_audit, hostile_audit, without_rows
 from helpers.hostile import COLUMNS, HOSTILE, log
 from mpc_lab.explorers import pairs as tab
+from mpc_lab.explorers.controls import real_minus
 from mpc_lab.explorers.duel import digits_apart, duel_html
 from mpc_lab.explorers.pairs import (
     GROUP_ITEM,
@@ -220,9 +221,22 @@ def test_a_range_that_was_picked_on_the_curve_is_kept_to():
     assert explorer.distance_low == 0
 
 
+def test_negative_numbers_of_a_table_have_a_real_minus_and_one_number_of_decimals():
+    shown = pd.DataFrame(
+        {"place": [1, 2], "whole": [-1, 0], "part": [-0.25, 0.5], "name": ["-", ""]}
+    )
+    written = {one["targets"]: one["render"] for one in real_minus(shown)}
+    assert sorted(written) == [1, 2]
+    assert ".toFixed(0)" in written[1]
+    assert ".toFixed(2)" in written[2]
+    assert all("\u2212" in render for render in written.values())
+
+
 def test_scores_show_the_digit_in_which_they_differ():
     assert digits_apart(0.12341, 0.12342) == 5
     assert digits_apart(3.0, 4.0) == 1
+    # Not 0.0745 and 0.0747, which are twice as far apart.
+    assert digits_apart(0.07455, 0.07466) == 5
     assert digits_apart(0.5, 0.5) == 4
 
 

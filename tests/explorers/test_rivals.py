@@ -61,6 +61,20 @@ def test_there_is_a_tile_for_every_group_and_measure_with_its_words():
     assert f"calibration gap of group &#x27;b&#x27;: {word}" in tiles
 
 
+def test_long_names_of_tiles_keep_what_they_differ_in_and_many_are_said_to_be_there():
+    found = small_audit().compare()
+    names = [f"A long name of a seller of goods, branch {k} of all" for k in range(20)]
+    parts = [
+        found.isel(group=[k % found.sizes["group"]]).assign_coords(group=[name])
+        for k, name in enumerate(names)
+    ]
+    page = Matrix(xr.concat(parts, "group")).html(names[0])
+    shown = re.findall(r'class="mpc-tile-group".*?<bdi>(.*?)</bdi>', page)
+    assert len(set(shown)) == 20
+    assert max(map(len, shown)) <= 24
+    assert "Scroll to all 20 groups." in page
+
+
 def test_one_tile_is_reached_by_tab_and_the_others_by_arrow_keys():
     html = Matrix(small_audit().compare()).html("a")
     assert html.count('tabindex="0"') == 1

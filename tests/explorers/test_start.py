@@ -385,6 +385,12 @@ def test_a_chosen_frame_is_guessed_shown_and_run(frame):
     assert panel.controls["explorer"].children == (panel.explorer.widget,)
 
 
+def test_a_given_ranking_is_shown_with_its_code():
+    panel = opened(mpc.datasets.synthetic(queries=50))
+    assert "mpc.audit(" in panel.controls["code"].value
+    assert panel.run().groups == ("1", "2")
+
+
 def test_a_given_frame_is_shown_under_its_name(frame):
     panel = opened(frame, mine=frame)
     assert panel.controls["frame"].value == "mine"

@@ -8,7 +8,7 @@ import pytest
 import mpc_lab as mpc
 from helpers.handmade import EMPTY, cell
 from helpers.hostile import BROKEN, HOSTILE, LONG
-from mpc_lab.results.summary import slices
+from mpc_lab.results.summary import finding_title, slices
 from mpc_lab.text import between, decimals, listing, name, number
 
 UNDER = cell(0.0687, 0.0487, 0.0887, "undervalued")
@@ -224,6 +224,14 @@ def test_two_thousand_groups_stay_short(make_audit):
     text = make_audit(tuple(map(str, range(2000)))).summary()
     assert "2,000 groups ('0', '1', '2', '3', '4', '5', '6', '7' and 1,992 more)" in text
     assert len(text) < 1500
+
+
+@pytest.mark.parametrize(("length", "named"), [(1, 4), (30, 2), (200, 1)])
+def test_a_title_names_as_many_groups_as_stay_on_a_line(make_audit, length, named):
+    groups = tuple(f"{number}{'x' * (length - 1)}" for number in range(7))
+    title = finding_title(slices(make_audit(groups, cells=dict.fromkeys(groups, UNDER)))[0])
+    assert title.startswith("7 groups undervalued ('0")
+    assert title.endswith(f" and {7 - named} more)")
 
 
 def test_undervalued_is_listed_before_overvalued(make_audit):
