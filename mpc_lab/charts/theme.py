@@ -158,9 +158,19 @@ def drop_line(chart: AnyChart, width: int) -> AnyChart:
 
 def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
-    # "ε = 0.01" stays in one line.
-    whole = [_HELD.sub(r"\1\0=\0", line) for line in lines if line]
-    return [part.replace("\0", " ") for line in whole for part in textwrap.wrap(line, wide)]
+    # "ε = 0.01" and "95 %" stay in one line.
+    whole = [_HELD.sub(r"\1\0=\0", line).replace(" %", "\0%") for line in lines if line]
+    return [part.replace("\0", " ") for line in whole for part in _wrap(line, wide)]
+
+
+def _wrap(line: str, wide: int) -> list[str]:
+    """Break a line, and where a word or two would be left over, into parts of one length."""
+    parts = textwrap.wrap(line, wide)
+    if len(parts) < 2 or len(parts[-1]) > wide / 3:
+        return parts
+    count = len(parts)
+    narrower = (textwrap.wrap(line, less) for less in range(len(line) // count, wide))
+    return next((even for even in narrower if len(even) == count), parts)
 
 
 def config() -> dict[str, Any]:

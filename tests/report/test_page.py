@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -267,3 +268,38 @@ def test_the_call_that_makes_the_same_numbers_can_be_pasted(text):
     code = html.unescape(shown[1])
     assert compile(code, "recipe", "exec")
     assert code.startswith("import mpc_lab as mpc\n")
+
+
+def rows_of(text, section):
+    """Return the cells of the first table of a section as words."""
+    body = text[text.index(f'<section id="{section}">') :]
+    body = body[body.index("<tbody>") : body.index("</tbody>")]
+    rows = re.findall(r"<tr>(.*?)</tr>", body)
+    return [
+        [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)]
+        for row in rows
+    ]
+
+
+def test_numbers_of_a_column_share_their_decimals(text):
+    for section, columns in {"power": (1, 2, 3, 4), "balance": (1, 3, 4)}.items():
+        rows = rows_of(text, section)
+        assert len(rows) == 2
+        for column in columns:
+            ends = {cell[column].strip("\u00a0%").partition(".")[2] for cell in rows}
+            assert {len(end) for end in ends} == {1 if column == 1 and section == "balance" else 3}
+
+
+def test_scores_of_a_pair_are_given_to_the_digit_in_which_they_differ():
+    near = np.array([0.5, 0.500004, 0.7, 0.700008, 0.3, 0.3])
+    log = pd.DataFrame({"query": np.repeat(range(30), 6), "score": np.tile(near, 30)})
+    log["group"] = np.tile(["g", "h"], 90)
+    log["outcome"] = np.tile([1, 0, 0, 1, 1], 36)
+    columns = {name: name for name in ("query", "score", "outcome", "group")}
+    audit = mpc.audit(log, **columns, threshold=0.001, progress=False)
+    shown = rows_of(page(audit, pairs=90), "pairs")
+    assert {tuple(row[1:3]) for row in shown} == {
+        ("0.300000", "0.300000"),
+        ("0.500000", "0.500004"),
+        ("0.700000", "0.700008"),
+    }

@@ -14,7 +14,7 @@ from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
 from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
 from mpc_lab.results.summary import Cell
-from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quote, with_ends
+from mpc_lab.text import NOTHING, beside, entry, minus, p_value, percent, quote, with_ends
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -50,7 +50,7 @@ def _curve(context: Context, cell: Cell) -> str:
         return drawn
     if not is_rank_only(context.audit):
         # What the gap at a tie is comes before how it changes with ε.
-        drawn = context.attempt(_tie, context, cell) + drawn
+        drawn = f'<div class="beside">{context.attempt(_tie, context, cell)}{drawn}</div>'
     return (
         drawn
         + context.attempt(_limit, context, cell)
@@ -153,8 +153,8 @@ def power(context: Context) -> str:
 def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool) -> list[str]:
     one = found.sel(group=cell.group)
     names = ["mde", "mde_adjusted", "mde_floor"]
-    row = [label(cell.group), entry(cell.estimate, 3)]
-    row += [entry(float(one[name]), 3) for name in names]
+    row = [label(cell.group), beside(cell.estimate, 3)]
+    row += [beside(float(one[name]), 3) for name in names]
     if not with_effect:
         return row
     needed = [float(one[name]) for name in ("queries_needed", "queries_needed_adjusted")]
@@ -190,8 +190,9 @@ def _balance(context: Context) -> str:
     rows = [_balance_row(found.sel(group=name), name) for name in names]
     pieces = [paragraphs([how], "soft"), table(heads, rows)]
     cell = (context.focus[0].group, context.part.rule, context.part.mode)
-    pieces.append(context.attempt(context.draw, "placebo", *cell, found=found))
-    pieces.append(context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found))
+    drawn = context.attempt(context.draw, "placebo", *cell, found=found)
+    drawn += context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found)
+    pieces.append(f'<div class="beside">{drawn}</div>')
     more = (
         "Only the position in the list is compared: audit.report(…, covariates=[…]) adds columns."
     )
@@ -217,11 +218,12 @@ def _balance_row(one: xr.Dataset, name: str) -> list[str]:
     shares = [float(one[f"placebo_rejected{end}"]) for end in ("", "_low", "_high")]
     row = [label(name)]
     if math.isfinite(shares[0]):
-        share, low, high = (escape(percent(round(value, 3))) for value in shares)
+        # One decimal throughout: the rows are read down the column.
+        share, low, high = (escape(f"{100 * value:.1f} %") for value in shares)
         row += [share, f"{low} and {high}"]
     else:
         row += [NOTHING, NOTHING]
-    row += [entry(float(one[key]), 3) for key in ("placebo_expected", "placebo_observed")]
+    row += [beside(float(one[key]), 3) for key in ("placebo_expected", "placebo_observed")]
     row += [escape(p_value(float(one["placebo_observed_p_value"])))]
     row += [entry(float(one["effective_queries"]), 1)]
     sides = one["effective_items"].values.tolist() if "effective_items" in one else [math.nan] * 2
