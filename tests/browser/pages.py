@@ -33,7 +33,8 @@ WIDTHS, THEMES = (700, 1280, 1600), ("light", "dark")
 KINDS = ("reports", "charts", "site")
 KNOWN = (*LOGS, "clicks")
 TILE = 2000
-STILL = ".bd-header, .bd-sidebar { position: static !important }"
+STILL = """.bd-header { position: static !important }
+@media (min-width: 960px) { .bd-sidebar { position: static !important } }"""
 # One page of charts: the pictures as files, or drawn by the page itself.
 SHEET = """<!doctype html><meta charset="utf-8"><style>
 :root {{ color-scheme: light dark }} body {{ font: 16px system-ui, sans-serif; margin: 1.5rem }}

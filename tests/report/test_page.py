@@ -263,6 +263,23 @@ def test_with_positions_the_sides_go_by_place_whatever_modes_were_asked(monkeypa
     assert "effect of place" in curves
 
 
+def test_with_symmetric_pairs_the_sides_of_matched_ones_are_compared(monkeypatch):
+    of_balance = [section for section in SECTIONS if section.name == "balance"]
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", of_balance)
+    monkeypatch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 20)
+    audit = mpc.audit(mpc.datasets.clicks(600, seed=1, eta=1.0), progress=False)
+    balance = words(page(audit))["balance"]
+    assert "These are matched pairs" in balance
+    assert "Placebos rejected" in balance
+
+
+def test_one_group_is_not_called_groups(monkeypatch):
+    of_finding = [section for section in SECTIONS if section.name == "finding"]
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", of_finding)
+    audit = mpc.audit(mpc.datasets.clicks(300, seed=1), progress=False)
+    assert "<b>1</b>group<" in page(audit)
+
+
 def test_the_call_that_makes_the_same_numbers_can_be_pasted(text):
     shown = re.search(r'<div class="recipe"><code>(.*?)</code>', text, re.DOTALL)
     code = html.unescape(shown[1])

@@ -15,6 +15,7 @@ from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import NOTHING, beside, entry, minus, p_value, percent, quote, with_ends
+from mpc_lab.vocabulary import MODES
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -170,8 +171,9 @@ def balance(context: Context) -> str:
 
 def _balance(context: Context) -> str:
     names = [cell.group for cell in context.focus]
+    mode = _of_one_side(context)
     found = context.audit.balance(
-        context.covariates, names, context.part.rule, context.part.mode, permutations=_PLACEBOS
+        context.covariates, names, context.part.rule, mode, permutations=_PLACEBOS
     )
     level = float(context.options.get("level", 0.95))
     how = (
@@ -188,8 +190,14 @@ def _balance(context: Context) -> str:
     heads += [Head("Group itself"), Head("<i>p</i> among placebos")]
     heads += [Head("Effective queries"), Head("Effective items, group"), Head("others")]
     rows = [_balance_row(found.sel(group=name), name) for name in names]
-    pieces = [paragraphs([how], "soft"), table(heads, rows)]
-    cell = (context.focus[0].group, context.part.rule, context.part.mode)
+    which = (
+        f"These are {mode} pairs: in {context.part.mode} ones the item of the group is on either "
+        "side."
+        if mode != context.part.mode
+        else ""
+    )
+    pieces = [paragraphs([which, how], "soft"), table(heads, rows)]
+    cell = (context.focus[0].group, context.part.rule, mode)
     drawn = context.attempt(context.draw, "placebo", *cell, found=found)
     drawn += context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found)
     pieces.append(f'<div class="beside">{drawn}</div>')
@@ -197,6 +205,12 @@ def _balance(context: Context) -> str:
         "Only the position in the list is compared: audit.report(…, covariates=[…]) adds columns."
     )
     return "".join([*pieces, *([] if context.covariates else [paragraphs([more], "soft")])])
+
+
+def _of_one_side(context: Context) -> str:
+    """Return the mode of the report, or where it is the mean of two sides the first other one."""
+    modes = [context.part.mode, *context.audit.headline["pairing_mode"].values.tolist()]
+    return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])
 
 
 def _drawn(found: xr.Dataset) -> str:

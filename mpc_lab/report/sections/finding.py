@@ -21,7 +21,7 @@ from mpc_lab.results.summary import (
     reading,
     why_not,
 )
-from mpc_lab.text import beside, between, column, entry, guard_count, minus, p_value, with_ends
+from mpc_lab.text import between, column, entry, guard_count, minus, noun, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
@@ -29,7 +29,7 @@ _FOREST = 100
 _NAMES = ("query", "item", "other_item", "label", "other_label")
 _SCORES = ("score", "other_score")
 # Decimals of a score.
-_FEWEST, _MOST = 4, 6
+_FEWEST, _MOST = 4, 12
 
 
 def finding(context: Context) -> str:
@@ -85,7 +85,8 @@ def _sizes(context: Context) -> str:
     options = context.options
     sizes = [("rows", "n_rows"), ("queries", "n_queries"), ("items", "n_items")]
     numbers = [(noun, f"{int(options[key]):,}") for noun, key in sizes if options.get(key)]
-    numbers.append(("groups", f"{len(context.part.cells):,}"))
+    groups = len(context.part.cells)
+    numbers.append((noun(groups, "group"), f"{groups:,}"))
     used = [cell.pairs for cell in context.part.cells if cell.pairs]
     if used:
         numbers.append(("pairs a group", between(used, ",")))
@@ -218,7 +219,12 @@ def _column(name: str, values: pd.Series, places: int) -> list[str]:
     if name in _NAMES:
         return [label(value) for value in values]
     if name in _SCORES:
-        return [beside(value, places) for value in values]
+        return [minus(f"{value:,.{places}f}") for value in values]
+    if name == "distance":
+        # Two digits of the smallest.
+        sizes = values[values > 0]
+        digits = 1 - math.floor(math.log10(sizes.min())) if len(sizes) else 0
+        return [f"{value:,.{max(min(digits, _MOST), 0)}f}" for value in values]
     if pd.api.types.is_float_dtype(values):
         return column(values.tolist(), 4)
     return [escape(minus(str(value))) for value in values]
