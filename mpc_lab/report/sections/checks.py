@@ -13,7 +13,7 @@ from mpc_lab.results.base import is_rank_only
 from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
 from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
-from mpc_lab.results.summary import Cell
+from mpc_lab.results.summary import Cell, decimals_of
 from mpc_lab.text import NOTHING, beside, entry, minus, p_value, percent, quote, with_ends
 from mpc_lab.vocabulary import MODES
 
@@ -141,7 +141,8 @@ def power(context: Context) -> str:
         heads.append(Head(f"Queries needed for a gap of {effect:g}"))
         heads.append(Head("Adjusted"))
     shown = context.part.cells[:_ROWS]
-    rows = [_power_row(cell, found, effect is not None) for cell in shown]
+    places = decimals_of(shown)
+    rows = [_power_row(cell, found, effect is not None, places) for cell in shown]
     more = len(context.part.cells) - len(shown)
     pieces = [paragraphs([how], "soft"), table(heads, rows)]
     pieces += [paragraphs([f"And {more:,} more groups."], "note")] if more else []
@@ -151,11 +152,11 @@ def power(context: Context) -> str:
     return "".join(pieces)
 
 
-def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool) -> list[str]:
+def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool, places: int) -> list[str]:
     one = found.sel(group=cell.group)
     names = ["mde", "mde_adjusted", "mde_floor"]
-    row = [label(cell.group), beside(cell.estimate, 3)]
-    row += [beside(float(one[name]), 3) for name in names]
+    row = [label(cell.group), beside(cell.estimate, places)]
+    row += [beside(float(one[name]), places) for name in names]
     if not with_effect:
         return row
     needed = [float(one[name]) for name in ("queries_needed", "queries_needed_adjusted")]
