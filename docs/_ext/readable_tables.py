@@ -23,8 +23,7 @@ _NUMBER = re.compile(
 _NOTHING = ("", "–")
 _MISSING = re.compile(r"[+−-]?nan")
 _BELOW_ZERO = re.compile(r"(?<![\w.)-])-(?=\d)")
-_POWER = re.compile(r"\^(\d)")
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_POWER = re.compile(r"\^([+−-]?[\d.]+)")
 _MANY = 7  # columns, from which on a table needs its cells closer together
 
 
@@ -46,7 +45,7 @@ class ReadableTables(SphinxTransform):
                         cell["classes"] = ["number"]
             for text in list(table.findall(nodes.Text)):
                 if _is_words(text):
-                    text.parent.replace(text, nodes.Text(_printed(text)))
+                    text.parent.replace(text, _printed(text))
         for text in list(self.document.findall(nodes.Text)):
             if " %" in text and _is_words(text):
                 text.parent.replace(text, nodes.Text(text.replace(" %", "\u00a0%")))
@@ -72,11 +71,16 @@ def _is_words(text: nodes.Text) -> bool:
     return True
 
 
-def _printed(words: str) -> str:
+def _printed(words: str) -> list[nodes.Node]:
     if _MISSING.fullmatch(words):
-        return "–"
-    words = _BELOW_ZERO.sub("−", words)
-    return _POWER.sub(lambda power: power[1].translate(_RAISED), words)
+        return [nodes.Text("–")]
+    # Words and powers by turns.
+    parts = _POWER.split(words)
+    made: list[nodes.Node] = []
+    for place, part in enumerate(parts):
+        text = _BELOW_ZERO.sub("−", part)
+        made.append(nodes.superscript("", text) if place % 2 else nodes.Text(text))
+    return made
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
