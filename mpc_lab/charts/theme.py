@@ -13,7 +13,6 @@ import functools
 import math
 import os
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -30,7 +29,7 @@ from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
 from mpc_lab.results.wording import check_title, outcome_word
-from mpc_lab.text import guard_count, middle_cut, percent, plain, quote, with_interval
+from mpc_lab.text import guard_count, middle_cut, percent, plain, quote, with_interval, wrap_evenly
 from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, VERDICTS, Verdict
 from mpc_lab.writing import replacing, target_path
 
@@ -160,17 +159,7 @@ def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
     # "ε = 0.01" and "95 %" stay in one line.
     whole = [_HELD.sub(r"\1\0=\0", line).replace(" %", "\0%") for line in lines if line]
-    return [part.replace("\0", " ") for line in whole for part in _wrap(line, wide)]
-
-
-def _wrap(line: str, wide: int) -> list[str]:
-    """Break a line, and where a word or two would be left over, into parts of one length."""
-    parts = textwrap.wrap(line, wide)
-    if len(parts) < 2 or len(parts[-1]) > wide / 3:
-        return parts
-    count = len(parts)
-    narrower = (textwrap.wrap(line, less) for less in range(len(line) // count, wide))
-    return next((even for even in narrower if len(even) == count), parts)
+    return [part.replace("\0", " ") for line in whole for part in wrap_evenly(line, wide)]
 
 
 def config() -> dict[str, Any]:

@@ -35,6 +35,9 @@ KNOWN = (*LOGS, "clicks")
 TILE = 2000
 STILL = """.bd-header { position: static !important }
 @media (min-width: 960px) { .bd-sidebar { position: static !important } }"""
+# As the docs say which theme their live charts have.
+THEMED = """<script>document.documentElement.dataset.theme =
+matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"</script>"""
 # One page of charts: the pictures as files, or drawn by the page itself.
 SHEET = """<!doctype html><meta charset="utf-8"><style>
 :root {{ color-scheme: light dark }} body {{ font: 16px system-ui, sans-serif; margin: 1.5rem }}
@@ -87,7 +90,7 @@ def charts(folder: Path, only: list[str] | None) -> Iterator[Path]:
             body = "".join(f'<h2>{file.stem}</h2><img src="{file.name}">' for file in files)
             yield _sheet(folder / f"{kind}-{log}.html", body)
         figures = "".join(f"<h2>{n}</h2>{alive.figure(c, '')}" for n, c in drawn.items())
-        live = f"<style>{alive.style()}{alive.colours()}</style>{figures}"
+        live = f"{THEMED}<style>{alive.style()}{alive.colours()}</style>{figures}"
         yield _sheet(folder / f"live-{log}.html", f"{live}<script>{alive.script()}</script>")
 
 
