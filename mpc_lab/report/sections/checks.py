@@ -210,7 +210,10 @@ def _balance(context: Context) -> str:
 
 def _of_one_side(context: Context) -> str:
     """Return the mode of the report, or where it is the mean of two sides the first other one."""
-    modes = [context.part.mode, *context.audit.headline["pairing_mode"].values.tolist()]
+    modes: list[str] = [
+        context.part.mode,
+        *context.audit.headline["pairing_mode"].values.tolist(),
+    ]
     return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])
 
 
