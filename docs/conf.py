@@ -28,6 +28,7 @@ extensions = [
     "sphinx_copybutton",
     "live_charts",
     "mathml",
+    "readable_tables",
     "schema_tables",
     "tutorial_notebooks",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -178,6 +179,22 @@ def _without_middle(whole: str, at_most: int) -> str:
         return whole
     end = at_most // 2
     return f"{whole[: at_most - 1 - end].rstrip()}…{whole[-end:].lstrip()}"
+
+
+def wrap_evenly(line: str, wide: int) -> list[str]:
+    """Break a line, and where a word or two would be left over, into parts of about one length.
+
+    Examples
+    --------
+    >>> wrap_evenly("one two three four five", 20)
+    ['one two three', 'four five']
+    """
+    parts = textwrap.wrap(line, wide)
+    if len(parts) < 2 or len(parts[-1]) > wide / 3:
+        return parts
+    count = len(parts)
+    narrower = (textwrap.wrap(line, less) for less in range(len(line) // count, wide))
+    return next((even for even in narrower if len(even) == count), parts)
 
 
 def listing(words: Sequence[str], at_most: int = 8) -> str:

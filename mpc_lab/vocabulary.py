@@ -382,7 +382,7 @@ VARIANCES: dict[str, Variance] = {
             {"naive": 1},
             clusters="pairs",
             factor="none",
-            correction="none; t with P - 1 degrees of freedom, P pairs",
+            correction="none; t with P − 1 degrees of freedom, P pairs",
             clustered="not at all (cluster 'naive': pairs taken as independent, which they are "
             "not)",
             label="naive: pairs independent",
@@ -392,9 +392,9 @@ VARIANCES: dict[str, Variance] = {
             "query",
             {"query": 1},
             factor="plain",
-            correction="Q/(Q - 1), Q queries or units with a pair; t with G - 1 degrees of "
+            correction="Q/(Q − 1), Q queries or units with a pair; t with G − 1 degrees of "
             "freedom, G effective queries or units",
-            cr3=f"{_CR3}, times (Q - 1)/Q, Q queries or units with a pair; t with G - 1 degrees of "
+            cr3=f"{_CR3}, times (Q − 1)/Q, Q queries or units with a pair; t with G − 1 degrees of "
             "freedom, G effective queries or units",
             clustered="by query (cluster 'query')",
             label="by query",
@@ -405,8 +405,8 @@ VARIANCES: dict[str, Variance] = {
             {"item": 1, "dyad": -1},
             clusters="items",
             owner=ITEM,
-            correction="G/(G - 1), G effective items; t with G - 1 degrees of freedom",
-            cr3=f"{_CR3}; t with G - 1 degrees of freedom, G effective items",
+            correction="G/(G − 1), G effective items; t with G − 1 degrees of freedom",
+            cr3=f"{_CR3}; t with G − 1 degrees of freedom, G effective items",
             clustered="by item (cluster 'item')",
             label="by item",
             colour="#c0699b",
@@ -417,8 +417,8 @@ VARIANCES: dict[str, Variance] = {
             {"item": 1, "dyad": -1},
             clusters="items",
             owner=PRODUCER,
-            correction="G/(G - 1), G effective producers; t with G - 1 degrees of freedom",
-            cr3=f"{_CR3}; t with G - 1 degrees of freedom, G effective producers",
+            correction="G/(G − 1), G effective producers; t with G − 1 degrees of freedom",
+            cr3=f"{_CR3}; t with G − 1 degrees of freedom, G effective producers",
             clustered="by producer (cluster 'producer')",
             label="by producer",
             colour="#5b6fc4",
@@ -430,9 +430,9 @@ VARIANCES: dict[str, Variance] = {
             {"item": 1, "dyad": -1, "query": 1, "item_query": -1, "dyad_query": 1},
             clusters="fewest",
             at_least=("query", "item"),
-            correction="the largest of the union, query and item variance times G/(G - 1), G the "
-            "fewest effective queries or items; t with G - 1 degrees of freedom",
-            cr3=f"{_CR3}, the largest of the union, query and item variance; t with G - 1 degrees "
+            correction="the largest of the union, query and item variance times G/(G − 1), G the "
+            "fewest effective queries or items; t with G − 1 degrees of freedom",
+            cr3=f"{_CR3}, the largest of the union, query and item variance; t with G − 1 degrees "
             "of freedom, G the fewest effective queries or items",
             clustered="by query and by item (cluster 'union')",
             label="by query and item",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from rich.console import Console
 import mpc_lab as mpc
 from mpc_lab import cli
 from mpc_lab.cli.options import Command
-from mpc_lab.cli.show import headline_table
+from mpc_lab.cli.show import fit, headline_table
 from mpc_lab.pairing.kernels import announce_compilation
 
 SMALL = ["demo", "--queries", "200", "--no-progress"]
@@ -379,3 +380,21 @@ def test_the_numbers_of_a_column_share_digits():
     lines = [line for line in lines_at(140, frame) if "undervalued" in line]
     gaps = [line.split("│")[3].strip() for line in lines]
     assert {len(gap.split(".")[1]) for gap in gaps} == {3}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_lines_that_break_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    said = "   The gap of the group is -0.074 and that of the other one is 0.054."
+    call = "   See: mpc.charts.power(audit, 'a group whose name is long', -0.1)"
+    shown = fit(f"{said}\n{call}\n\nend", Terminal()).split("\n")
+    assert shown[:2] == [
+        "   The gap of the group is −0.074 and",
+        "   that of the other one is 0.054.",
+    ]
+    assert shown[2:] == [call, "", "end"]
+    assert fit(said, io.StringIO()) == said

@@ -6,6 +6,7 @@ it (SIL Open Font License).
 
 from __future__ import annotations
 
+import re
 import shutil
 from html import escape
 from importlib.resources import files
@@ -15,12 +16,24 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
+_LEFT = re.compile(r"\\[A-Za-z]+")
+
+
+def _converted(latex: str, display: str = "inline") -> str:
+    """Return a formula as MathML; a command that the converter does not know would show."""
+    drawn = convert(latex.replace(r"\arg\min", r"\operatorname{arg}\,\min"), display=display)
+    left = _LEFT.search(drawn)
+    if left:
+        raise ExtensionError(f"{left[0]} of this formula has no MathML: {latex}")
+    return drawn
+
 
 def _inline(writer: HTML5Translator, node: nodes.math) -> None:
-    writer.body.append(f'<span class="math">{convert(node.astext())}</span>')
+    writer.body.append(f'<span class="math">{_converted(node.astext())}</span>')
     raise nodes.SkipNode
 
 
@@ -29,7 +42,7 @@ def _display(writer: HTML5Translator, node: nodes.math_block) -> None:
     if node.get("number"):
         number = escape(get_node_equation_number(writer, node))
         writer.body.append(f'<span class="eqno">({number})</span>')
-    writer.body.append(convert(node.astext(), display="block"))
+    writer.body.append(_converted(node.astext(), "block"))
     writer.body.append("</div>\n")
     raise nodes.SkipNode
 

@@ -26,7 +26,12 @@ class SchemaTable(SphinxDirective):
         schema: dict[str, written.Variable] = getattr(written, self.arguments[0])
         usual = Counter(one.dims for one in schema.values()).most_common(1)[0][0]
         rows = [
-            (name, written.KINDS[one.kind], one.units or "–", _meaning(one, usual))
+            (
+                name,
+                written.KINDS[one.kind].partition(" ")[0],  # without numpy's own sign of it
+                one.units or "–",
+                _meaning(one, usual),
+            )
             for name, one in schema.items()
         ]
         said = nodes.paragraph("", f"Dims ({', '.join(usual)}) where nothing else is said.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,12 @@ import nbformat
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
+from mpc_lab.charts.theme import adapting
+
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+_SVG = "image/svg+xml"
+# What an explorer leaves for pages without a kernel.
+_STILL = re.compile(r'(src="data:image/svg\+xml;base64,)([^"]+)')
 
 
 def _bring(app: Sphinx) -> None:
@@ -22,6 +29,7 @@ def _bring(app: Sphinx) -> None:
     for path in found:
         notebook = nbformat.read(path, as_version=4)
         _leave_out_widgets(notebook)
+        _give_ink(notebook)
         target = Path(app.srcdir, "tutorials", path.name)
         text = nbformat.writes(notebook)
         if not target.exists() or target.read_text("utf-8") != text:
@@ -34,6 +42,22 @@ def _leave_out_widgets(notebook: nbformat.NotebookNode) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [out for out in cell.outputs if _WIDGET not in out.get("data", {})]
+
+
+def _give_ink(notebook: nbformat.NotebookNode) -> None:
+    """Let drawings have the ink of a light or a dark page, as saved ones do."""
+    for cell in notebook.cells:
+        for out in cell.get("outputs", ()):
+            data = out.get("data", {})
+            if _SVG in data:
+                data[_SVG] = adapting(data[_SVG])
+            if "text/html" in data:
+                data["text/html"] = _STILL.sub(_with_ink, data["text/html"])
+
+
+def _with_ink(found: re.Match[str]) -> str:
+    picture = adapting(base64.b64decode(found[2]).decode())
+    return found[1] + base64.b64encode(picture.encode()).decode()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -102,12 +102,12 @@ def _about(known: pd.DataFrame) -> str:
     large = known[known["within"].abs() > _LARGE].sort_values("place")
     count = plural(len(known), "covariate")
     if large.empty:
-        whole = f"the {count} is" if len(known) == 1 else f"all {count} are"
+        whole = "the covariate is" if len(known) == 1 else f"all {count} are"
         return f"{whole} within 0.1{_UNITS}"
     verb = "differs" if len(large) == 1 else "differ"
     rows = zip(large["covariate"], large["within"], strict=True)
     named = [f"{quote(name)} {_size(within)}" for name, within in rows]
-    which = f"{len(large)} of {count}" if len(known) > 1 else "the 1 covariate"
+    which = f"{len(large)} of {count}" if len(known) > 1 else "the covariate"
     return f"{which} {verb} by more than 0.1{_UNITS}: {listing(named, 3)}"
 
 

@@ -13,7 +13,6 @@ import functools
 import math
 import os
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -30,7 +29,7 @@ from mpc_lab.pairing.terms import SIGN, terms_of
 from mpc_lab.results.base import check_label, settings
 from mpc_lab.results.summary import Cell, slices
 from mpc_lab.results.wording import check_title, outcome_word
-from mpc_lab.text import guard_count, middle_cut, percent, plain, quote, with_interval
+from mpc_lab.text import guard_count, middle_cut, percent, plain, quote, with_interval, wrap_evenly
 from mpc_lab.vocabulary import DIRECTIONS, INCONCLUSIVE, VERDICTS, Verdict
 from mpc_lab.writing import replacing, target_path
 
@@ -158,9 +157,9 @@ def drop_line(chart: AnyChart, width: int) -> AnyChart:
 
 def _broken(lines: Sequence[str], width: float) -> list[str]:
     wide = max(int(width), 40)
-    # "ε = 0.01" stays in one line.
-    whole = [_HELD.sub(r"\1\0=\0", line) for line in lines if line]
-    return [part.replace("\0", " ") for line in whole for part in textwrap.wrap(line, wide)]
+    # "ε = 0.01" and "95 %" stay in one line.
+    whole = [_HELD.sub(r"\1\0=\0", line).replace(" %", "\0%") for line in lines if line]
+    return [part.replace("\0", " ") for line in whole for part in wrap_evenly(line, wide)]
 
 
 def config() -> dict[str, Any]:

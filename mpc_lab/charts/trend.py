@@ -12,6 +12,9 @@ from mpc_lab.results.trend import Trend
 from mpc_lab.text import labels, listing, percent, plural, quote
 
 _MOST = 12
+_PANEL = theme.WIDTH // 2 - 30
+# Pixels of a letter of a label, about.
+_CHARACTER = 7
 
 
 @chart
@@ -63,9 +66,10 @@ def _title(found: Trend) -> str:
 def _panels(frame: pd.DataFrame, names: list[str], found: Trend) -> alt.FacetChart:
     periods = found.data["period"].values.tolist()
     gap = f"gap in {theme.cut_outcome(str(found.data.attrs['outcome']))}"
-    x = alt.X(
-        "period:O", sort=periods, title="period", axis=alt.Axis(labelOverlap=True, labelLimit=90)
-    )
+    axis = alt.Axis(labelOverlap=True, labelLimit=90)
+    if sum(len(str(period)) + 2 for period in periods) * _CHARACTER <= _PANEL:
+        axis.labelAngle = 0  # names that fit are not turned
+    x = alt.X("period:O", sort=periods, title="period", axis=axis)
     base = alt.Chart(frame).encode(
         x=x,
         tooltip=[
@@ -91,7 +95,7 @@ def _panels(frame: pd.DataFrame, names: list[str], found: Trend) -> alt.FacetCha
         y=alt.Y("ci_low:Q", title=gap), y2=alt.Y2("ci_high:Q"), color=colour
     )
     dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=y, color=colour, shape=shape)
-    layers = alt.layer(zero, rules, dots).properties(width=theme.WIDTH // 2 - 30, height=110)
+    layers = alt.layer(zero, rules, dots).properties(width=_PANEL, height=110)
     facet = alt.Facet(
         "name:N", title=None, sort=names, header=alt.Header(labelLimit=theme.WIDTH // 2 - 40)
     )

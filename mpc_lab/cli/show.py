@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from mpc_lab.cli.options import as_typed
-from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, middle_cut, plain
+from mpc_lab.text import FEW, NOTHING, decimals, entry, is_few, middle_cut, minus, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +26,32 @@ _NUMBERS = ("gap", _BRACKET, "pairs", "queries", "ε")
 _GIVE_WAY = ("ε", "queries", "pairs", _BRACKET, "gap")
 _FIRST_TO_GO = _GIVE_WAY[:-1]
 _LEAST_NAME = 16
+_TO_PASTE = ("mpc.", "mpc-lab ", " --")
 # A spreadsheet takes a text that starts with one of these as a formula.
 _OBEYED = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+def fit(text: str, stream: TextIO) -> str:
+    """Return a text for a stream: on a terminal broken between words, with minus signs.
+
+    What is piped stays as it is, one line for each sentence, and so does a line to paste.
+    """
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    fitted = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        to_paste = any(word in line for word in _TO_PASTE)
+        broken = textwrap.wrap(
+            minus(line),
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        fitted += [line] if to_paste or not broken else broken
+    return "\n".join(fitted)
 
 
 def show_checks(result: Audit, *, error: bool) -> None:
@@ -75,7 +101,7 @@ def show(
     if typed:
         in_shell = {one.line: one.for_shell.line for one in result._checked}
         lines = [*_write_as_typed(in_shell.get(line, line) for line in lines)]
-    print(plain("\n".join(lines), lines=True), file=stream)
+    print(fit(plain("\n".join(lines), lines=True), stream), file=stream)
     print(file=stream)
     if title:
         print(plain(title), file=stream)

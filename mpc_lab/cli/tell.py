@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from mpc_lab.cli.options import Command, add_path
@@ -17,11 +18,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     """Print the story."""
+    from mpc_lab.cli.show import fit
     from mpc_lab.results import load
     from mpc_lab.text import plain
 
     story = load(options.file).tell(options.group)
-    print("\n".join(plain(line) for line in str(story).split("\n")))
+    print(fit("\n".join(plain(line) for line in str(story).split("\n")), sys.stdout))
     return 0
 
 

@@ -153,7 +153,7 @@ class Context:
         named = listing([quote(cell.group) for cell in left])
         return (
             f"Shown for the {most} largest gaps of {len(self.flagged):,} flagged groups; left "
-            f"out to bound the size of this page: {named}."
+            f"out to keep this page short: {named}."
         )
 
     @cached_property

@@ -23,7 +23,17 @@ import xarray as xr
 from scipy.special import stdtrit
 
 import mpc_lab as mpc
-from mpc_lab.charts.theme import GREY, SERIES, adapting, finish, layered, svg_of, zero_line
+from mpc_lab.charts.theme import (
+    GREY,
+    OVERVALUED,
+    SERIES,
+    UNDERVALUED,
+    adapting,
+    finish,
+    layered,
+    svg_of,
+    zero_line,
+)
 from mpc_lab.datasets.synthetic import ITEM_TYPES, QUERY_TYPES, SLOPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "paper.md"
@@ -247,13 +257,15 @@ def draw_truth() -> Any:
         for k, item in enumerate(ITEM_TYPES)
         for s, y in zip(score, [0.0, SLOPES[q, k] / 2, 1.0], strict=True)
     ]
+    # An audit finds type 1 undervalued and type 2 overvalued.
+    of_verdicts = alt.Scale(range=[UNDERVALUED, OVERVALUED])
     chart = (
         alt.Chart(pd.DataFrame(rows))
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X("score:Q", title="score"),
             y=alt.Y("outcome:Q", title="true mean outcome"),
-            color=alt.Color("item:N", title="items", scale=alt.Scale(range=["#1f6fb2", "#b2491f"])),
+            color=alt.Color("item:N", title="items", scale=of_verdicts),
             strokeDash=alt.StrokeDash("item:N", title="items"),
         )
         .properties(width=250, height=210)

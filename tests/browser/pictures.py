@@ -40,8 +40,9 @@ def draw_overview(path: Path) -> None:
         raise SystemExit("MPC_LAB_DATA must name the folder with the MovieLens files.")
     audit = mpc.audit(mpc.datasets.movielens_ranking("1m", folder=folder, rank=64), progress=False)
     title = "MovieLens 1M, rank-64 SVD"
-    mpc.charts.save(mpc.charts.overview(audit, title=title), path)
-    live = mpc.charts.overview(audit, title=title, live=True)
+    # As wide as a page of the docs: the wide form would have letters of half their size there.
+    mpc.charts.save(mpc.charts.overview(audit, title=title, narrow=True), path)
+    live = mpc.charts.overview(audit, title=title, narrow=True, live=True)
     keep(live, LIVE / f"{OVERVIEW}.html", alive.rail_of(audit, OVERVIEW))
 
 

@@ -175,7 +175,7 @@ def test_love_names_what_differs(audit):
         ([0.3], "position differs by 0.30 standard deviations"),
         (
             [0.3, 0.05],
-            "the 1 covariate is within 0.1 standard deviations; position differs by 0.30",
+            "the covariate is within 0.1 standard deviations; position differs by 0.30",
         ),
         (
             [0.3, -0.2, 0.05],
@@ -242,3 +242,26 @@ def test_a_threshold_is_not_parted_from_its_number(before):
     lines = _broken([f"{'x' * before} at ε = 0.00111 and more"], 40)
     assert any("ε = 0.00111" in line for line in lines)
     assert all(len(line) <= 41 for line in lines)
+
+
+def test_a_percentage_is_not_parted_from_its_sign():
+    line = "At 5 % the audit's own standard errors reject 4 % of them (1.6 % to 9.8 %)"
+    for width in range(40, 80):
+        assert not any(part.startswith("%") for part in _broken([line], width))
+
+
+def test_no_word_is_left_alone_on_the_last_line():
+    line = "Intervals on hover; matched pairs; change against the logged scores, query by query"
+    first, second = _broken([line], 78)
+    assert " ".join((first, second)) == line
+    assert abs(len(first) - len(second)) < 12
+
+
+@pytest.mark.parametrize(
+    ("word", "angle"), [("w", 0), ("a week whose name is long, number ", None)]
+)
+def test_periods_whose_names_fit_are_not_turned(word, angle):
+    logs = [mpc.datasets.synthetic(queries=100, seed=week) for week in range(3)]
+    audits = [mpc.audit(log, threshold=0.1, progress=False) for log in logs]
+    made = spec(charts.trend(mpc.trend(audits, [f"{word}{week}" for week in range(3)])))
+    assert made["spec"]["layer"][1]["encoding"]["x"]["axis"].get("labelAngle") == angle

@@ -18,11 +18,14 @@ from typing import Any
 
 import nbformat
 
+from mpc_lab.charts.theme import adapting
+
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials" / "seen"
 # The explorers leave a picture for places where no kernel runs.
 STILL = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/svg\+xml;base64,([^"]+)"')
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 TABLE = re.compile(r'<table[^>]* class="dataframe">.*?</table>', re.DOTALL)
+DRAWN = re.compile(rb' (?:d|transform)="[^"]*"')
 LONG_NUMBER = re.compile(rb"(\d\.\d{3})\d+")
 NOTEBOOK_LINK = re.compile(r"\((\d\d_\w+)\.ipynb\)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -32,6 +35,11 @@ WIDEST = 100  # characters of a line of output; a longer one is prose
 def written(source: str) -> str:
     """Return the words of a cell, whose links lead from page to page."""
     return NOTEBOOK_LINK.sub(r"(\1.md)", source)
+
+
+def shortened(drawn: bytes) -> bytes:
+    """Return an SVG whose shapes have three decimals; its words keep all of theirs."""
+    return DRAWN.sub(lambda shape: LONG_NUMBER.sub(rb"\1", shape[0]), drawn)
 
 
 def as_table(found: str) -> str:
@@ -93,7 +101,7 @@ class Page:
 
     def _picture(self, drawn: bytes, about: str) -> str:
         file = f"{self.name}-{len(self.pictures) + 1}.svg"
-        self.pictures[file] = LONG_NUMBER.sub(rb"\1", drawn)
+        self.pictures[file] = adapting(shortened(drawn).decode()).encode()
         about = about.replace("[", "(").replace("]", ")")
         return f"![{about}]({file})"
 

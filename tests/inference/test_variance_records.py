@@ -13,7 +13,7 @@ DYADIC = Variance(
     "dyadic",
     {"dyad": 1},
     clusters="items",
-    correction="G/(G - 1), G effective items",
+    correction="G/(G − 1), G effective items",
     clustered="by the two items of a pair (cluster 'dyadic')",
     label="by both items",
     colour="#123456",

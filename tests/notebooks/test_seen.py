@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("nbformat")
-from helpers.notebook_pages import PAGES, as_block, as_table, written
+from helpers.notebook_pages import PAGES, as_block, as_table, shortened, written
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -45,6 +45,12 @@ def test_no_picture_is_left_from_an_older_run():
 def test_prose_wraps_and_what_was_printed_keeps_its_columns():
     assert as_block("a  1\nb  2\n") == "```text\na  1\nb  2\n```"
     assert as_block("word " * 30 + "\n\nend") == "> " + "word " * 30 + "\n>\n> end"
+
+
+def test_a_picture_says_its_numbers_in_full():
+    drawn = b'<path d="M0.123456,1" transform="translate(1.23456)"/><text>from 0.00002</text>'
+    short = b'<path d="M0.123,1" transform="translate(1.234)"/><text>from 0.00002</text>'
+    assert shortened(drawn) == short
 
 
 def test_a_table_has_no_blank_line_where_markdown_would_end_it():

@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -262,8 +263,60 @@ def test_with_positions_the_sides_go_by_place_whatever_modes_were_asked(monkeypa
     assert "effect of place" in curves
 
 
+def test_with_symmetric_pairs_the_sides_of_matched_ones_are_compared(monkeypatch):
+    of_balance = [section for section in SECTIONS if section.name == "balance"]
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", of_balance)
+    monkeypatch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 20)
+    audit = mpc.audit(mpc.datasets.clicks(600, seed=1, eta=1.0), progress=False)
+    balance = words(page(audit))["balance"]
+    assert "These are matched pairs" in balance
+    assert "Placebos rejected" in balance
+
+
+def test_one_group_is_not_called_groups(monkeypatch):
+    of_finding = [section for section in SECTIONS if section.name == "finding"]
+    monkeypatch.setattr("mpc_lab.report.SECTIONS", of_finding)
+    audit = mpc.audit(mpc.datasets.clicks(300, seed=1), progress=False)
+    assert "<b>1</b>group<" in page(audit)
+
+
 def test_the_call_that_makes_the_same_numbers_can_be_pasted(text):
     shown = re.search(r'<div class="recipe"><code>(.*?)</code>', text, re.DOTALL)
     code = html.unescape(shown[1])
     assert compile(code, "recipe", "exec")
     assert code.startswith("import mpc_lab as mpc\n")
+
+
+def rows_of(text, section):
+    """Return the cells of the first table of a section as words."""
+    body = text[text.index(f'<section id="{section}">') :]
+    body = body[body.index("<tbody>") : body.index("</tbody>")]
+    rows = re.findall(r"<tr>(.*?)</tr>", body)
+    return [
+        [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)]
+        for row in rows
+    ]
+
+
+def test_numbers_of_a_column_share_their_decimals(text):
+    for section, columns in {"power": (1, 2, 3, 4), "balance": (1, 3, 4)}.items():
+        rows = rows_of(text, section)
+        assert len(rows) == 2
+        for column in columns:
+            ends = {cell[column].strip("\u00a0%").partition(".")[2] for cell in rows}
+            assert {len(end) for end in ends} == {1 if column == 1 and section == "balance" else 3}
+
+
+def test_scores_of_a_pair_are_given_to_the_digit_in_which_they_differ():
+    near = np.array([0.5, 0.500004, 0.7, 0.700008, 0.3, 0.3])
+    log = pd.DataFrame({"query": np.repeat(range(30), 6), "score": np.tile(near, 30)})
+    log["group"] = np.tile(["g", "h"], 90)
+    log["outcome"] = np.tile([1, 0, 0, 1, 1], 36)
+    columns = {name: name for name in ("query", "score", "outcome", "group")}
+    audit = mpc.audit(log, **columns, threshold=0.001, progress=False)
+    shown = rows_of(page(audit, pairs=90), "pairs")
+    assert {tuple(row[1:3]) for row in shown} == {
+        ("0.300000", "0.300000"),
+        ("0.500000", "0.500004"),
+        ("0.700000", "0.700008"),
+    }

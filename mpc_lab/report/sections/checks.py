@@ -13,8 +13,9 @@ from mpc_lab.results.base import is_rank_only
 from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
 from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
-from mpc_lab.results.summary import Cell
-from mpc_lab.text import NOTHING, entry, minus, p_value, percent, quote, with_ends
+from mpc_lab.results.summary import Cell, decimals_of
+from mpc_lab.text import NOTHING, beside, entry, minus, p_value, percent, quote, with_ends
+from mpc_lab.vocabulary import MODES
 
 _ROWS = 50
 _PLACEBOS = 100
@@ -50,7 +51,7 @@ def _curve(context: Context, cell: Cell) -> str:
         return drawn
     if not is_rank_only(context.audit):
         # What the gap at a tie is comes before how it changes with ε.
-        drawn = context.attempt(_tie, context, cell) + drawn
+        drawn = f'<div class="beside">{context.attempt(_tie, context, cell)}{drawn}</div>'
     return (
         drawn
         + context.attempt(_limit, context, cell)
@@ -140,7 +141,8 @@ def power(context: Context) -> str:
         heads.append(Head(f"Queries needed for a gap of {effect:g}"))
         heads.append(Head("Adjusted"))
     shown = context.part.cells[:_ROWS]
-    rows = [_power_row(cell, found, effect is not None) for cell in shown]
+    places = decimals_of(shown)
+    rows = [_power_row(cell, found, effect is not None, places) for cell in shown]
     more = len(context.part.cells) - len(shown)
     pieces = [paragraphs([how], "soft"), table(heads, rows)]
     pieces += [paragraphs([f"And {more:,} more groups."], "note")] if more else []
@@ -150,11 +152,11 @@ def power(context: Context) -> str:
     return "".join(pieces)
 
 
-def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool) -> list[str]:
+def _power_row(cell: Cell, found: xr.Dataset, with_effect: bool, places: int) -> list[str]:
     one = found.sel(group=cell.group)
     names = ["mde", "mde_adjusted", "mde_floor"]
-    row = [label(cell.group), entry(cell.estimate, 3)]
-    row += [entry(float(one[name]), 3) for name in names]
+    row = [label(cell.group), beside(cell.estimate, places)]
+    row += [beside(float(one[name]), places) for name in names]
     if not with_effect:
         return row
     needed = [float(one[name]) for name in ("queries_needed", "queries_needed_adjusted")]
@@ -170,8 +172,9 @@ def balance(context: Context) -> str:
 
 def _balance(context: Context) -> str:
     names = [cell.group for cell in context.focus]
+    mode = _of_one_side(context)
     found = context.audit.balance(
-        context.covariates, names, context.part.rule, context.part.mode, permutations=_PLACEBOS
+        context.covariates, names, context.part.rule, mode, permutations=_PLACEBOS
     )
     level = float(context.options.get("level", 0.95))
     how = (
@@ -188,14 +191,30 @@ def _balance(context: Context) -> str:
     heads += [Head("Group itself"), Head("<i>p</i> among placebos")]
     heads += [Head("Effective queries"), Head("Effective items, group"), Head("others")]
     rows = [_balance_row(found.sel(group=name), name) for name in names]
-    pieces = [paragraphs([how], "soft"), table(heads, rows)]
-    cell = (context.focus[0].group, context.part.rule, context.part.mode)
-    pieces.append(context.attempt(context.draw, "placebo", *cell, found=found))
-    pieces.append(context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found))
+    which = (
+        f"These are {mode} pairs: in {context.part.mode} ones the item of the group is on either "
+        "side."
+        if mode != context.part.mode
+        else ""
+    )
+    pieces = [paragraphs([which, how], "soft"), table(heads, rows)]
+    cell = (context.focus[0].group, context.part.rule, mode)
+    drawn = context.attempt(context.draw, "placebo", *cell, found=found)
+    drawn += context.attempt(context.draw, "love", cell[0], (), *cell[1:], found=found)
+    pieces.append(f'<div class="beside">{drawn}</div>')
     more = (
         "Only the position in the list is compared: audit.report(…, covariates=[…]) adds columns."
     )
     return "".join([*pieces, *([] if context.covariates else [paragraphs([more], "soft")])])
+
+
+def _of_one_side(context: Context) -> str:
+    """Return the mode of the report, or where it is the mean of two sides the first other one."""
+    modes: list[str] = [
+        context.part.mode,
+        *context.audit.headline["pairing_mode"].values.tolist(),
+    ]
+    return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])
 
 
 def _drawn(found: xr.Dataset) -> str:
@@ -217,11 +236,12 @@ def _balance_row(one: xr.Dataset, name: str) -> list[str]:
     shares = [float(one[f"placebo_rejected{end}"]) for end in ("", "_low", "_high")]
     row = [label(name)]
     if math.isfinite(shares[0]):
-        share, low, high = (escape(percent(round(value, 3))) for value in shares)
+        # One decimal throughout: the rows are read down the column.
+        share, low, high = (escape(f"{100 * value:.1f} %") for value in shares)
         row += [share, f"{low} and {high}"]
     else:
         row += [NOTHING, NOTHING]
-    row += [entry(float(one[key]), 3) for key in ("placebo_expected", "placebo_observed")]
+    row += [beside(float(one[key]), 3) for key in ("placebo_expected", "placebo_observed")]
     row += [escape(p_value(float(one["placebo_observed_p_value"])))]
     row += [entry(float(one["effective_queries"]), 1)]
     sides = one["effective_items"].values.tolist() if "effective_items" in one else [math.nan] * 2

@@ -12,7 +12,7 @@ from mpc_lab.report.context import Context
 from mpc_lab.results.difference import Difference
 from mpc_lab.text import (
     NOTHING,
-    entry,
+    beside,
     minus,
     p_value,
     percent,
@@ -70,7 +70,7 @@ def _row(row: Mapping[Hashable, Any], places: int) -> list[str]:
     return [
         label(row["group"]),
         escape(verdict if known else f"{verdict}: {row['reason'] or 'a gap has no pairs'}"),
-        *(entry(0.0 if abs(row[side]) < noise else row[side], 3) for side in ("old", "new")),
+        *(beside(0.0 if abs(row[side]) < noise else row[side], 3) for side in ("old", "new")),
         escape(f"{size} ({ends})" if known and size != NOTHING else NOTHING),
         escape(p_value(row["p"])),
     ]
@@ -86,7 +86,7 @@ def _lists(found: Difference, group: str) -> list[str]:
     churn, moved = float(one["churn"]), float(one["displacement"])
     values = found.data["churn"].values
     own = len(values) > 1 and not math.isclose(values.min(), values.max())
-    which = f" where the rule looks at group '{group}'" if own else ""
+    which = f" under the scores for group '{group}'" if own else ""
     return [
         minus(
             f"Ranked lists{which}: {ndcg}the first {found.attrs['top']} items of "

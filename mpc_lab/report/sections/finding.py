@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from mpc_lab.html import Head, escape, folded, label, paragraphs, table
@@ -20,12 +21,15 @@ from mpc_lab.results.summary import (
     reading,
     why_not,
 )
-from mpc_lab.text import between, column, entry, guard_count, minus, p_value, with_ends
+from mpc_lab.text import between, column, entry, guard_count, minus, noun, p_value, with_ends
 from mpc_lab.vocabulary import NOT_ESTIMABLE, VERDICTS
 
 _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
-_NAMES = ("query", "item", "other_item")
+_NAMES = ("query", "item", "other_item", "label", "other_label")
+_SCORES = ("score", "other_score")
+# Decimals of a score.
+_FEWEST, _MOST = 4, 12
 
 
 def finding(context: Context) -> str:
@@ -81,7 +85,8 @@ def _sizes(context: Context) -> str:
     options = context.options
     sizes = [("rows", "n_rows"), ("queries", "n_queries"), ("items", "n_items")]
     numbers = [(noun, f"{int(options[key]):,}") for noun, key in sizes if options.get(key)]
-    numbers.append(("groups", f"{len(context.part.cells):,}"))
+    groups = len(context.part.cells)
+    numbers.append((noun(groups, "group"), f"{groups:,}"))
     used = [cell.pairs for cell in context.part.cells if cell.pairs]
     if used:
         numbers.append(("pairs a group", between(used, ",")))
@@ -193,15 +198,33 @@ def _pairs(context: Context, cell: Cell) -> str:
     )
     if found.empty:
         return paragraphs(["There is no pair."], "note")
-    heads = [Head(escape(str(one).replace("_", " ")), one in _NAMES) for one in found]
-    columns = [_column(str(one), found[one]) for one in found]
+    names = [str(one) for one in found]
+    heads = [Head(escape(one.replace("_", " ").capitalize()), one in _NAMES) for one in names]
+    places = _apart(found)
+    columns = [_column(one, found[one], places) for one in names]
     return table(heads, [list(row) for row in zip(*columns, strict=True)])
 
 
-def _column(name: str, values: pd.Series) -> list[str]:
+def _apart(found: pd.DataFrame) -> int:
+    """Return the decimals at which the two scores of every pair differ, unless they are tied."""
+    scores = found[list(_SCORES)].to_numpy(dtype=float)
+    one, other = scores[scores[:, 0] != scores[:, 1]].T
+    known = range(_FEWEST, _MOST)
+    differ = (k for k in known if (np.round(one, k) != np.round(other, k)).all())
+    return next(differ, _MOST)
+
+
+def _column(name: str, values: pd.Series, places: int) -> list[str]:
     """Return the entries of a column, its numbers with the same decimals."""
     if name in _NAMES:
         return [label(value) for value in values]
+    if name in _SCORES:
+        return [minus(f"{value:,.{places}f}") for value in values]
+    if name == "distance":
+        # Two digits of the smallest.
+        sizes = values[values > 0]
+        digits = 1 - math.floor(math.log10(sizes.min())) if len(sizes) else 0
+        return [f"{value:,.{max(min(digits, _MOST), 0)}f}" for value in values]
     if pd.api.types.is_float_dtype(values):
         return column(values.tolist(), 4)
     return [escape(minus(str(value))) for value in values]
