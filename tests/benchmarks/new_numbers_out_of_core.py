@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -221,11 +222,11 @@ def child(engine: str, kinds: list[str], folder: Path, rows: int, runs: int) -> 
     files = {"memory": "4GB", "spill": str(folder)} if engine == "files" else {}
     log, small = prepare(folder, rows), prepare(folder, WARMING_ROWS)
     with opening(engine) as opened:
-        for warm in (True, *[False] * runs):
-            for kind in kinds:
-                spent = run(kind, lambda: opened(small if warm else log), **files)
-                if not warm:
-                    print(json.dumps({name: tuple(one) for name, one in spent.items()}), flush=True)
+        for kind in kinds:
+            run(kind, partial(opened, small), **files)
+        for kind in kinds * runs:
+            spent = run(kind, partial(opened, log), **files)
+            print(json.dumps({name: tuple(one) for name, one in spent.items()}), flush=True)
 
 
 def measure(engine: str, kinds: list[str], folder: Path, rows: int, runs: int) -> Iterator[dict]:
@@ -236,7 +237,9 @@ def measure(engine: str, kinds: list[str], folder: Path, rows: int, runs: int) -
         own_runs = 1 if engine == "files" else runs
         arguments = [str(folder), "--child", engine, "--kinds", *some]
         arguments += ["--rows", str(rows), "--runs", str(own_runs)]
-        done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, __file__, *arguments], capture_output=True, text=True
+        )
         if done.returncode:
             raise RuntimeError(done.stderr)
         for line in done.stdout.splitlines():
@@ -264,10 +267,10 @@ def show(lines: list[dict]) -> bool:
         print(f"{engine}: {rows:,} rows{took}  ")
     heads = [f"{engine}, {what}" for engine in engines for what in ("wall", "processor")]
     print(f"\n| ratio | {' | '.join(heads)} | at most | |\n|{'---|' * (len(heads) + 3)}")
-    held = all(
-        [show_cost(cost, [(least.get((e, cost.kind)), least.get((e, cost.base))) for e in engines])
-         for cost in COSTS]
-    )
+    held = True
+    for cost in COSTS:
+        found = [(least.get((e, cost.kind)), least.get((e, cost.base))) for e in engines]
+        held &= show_cost(cost, found)
     gib = max((spent.gib for (engine, _), spent in least.items() if engine == "files"), default=0.0)
     print(f"\nMost memory of an audit of files: {gib:.2f} GiB (at most {MEMORY_GIB:g}).")
     return held and gib <= MEMORY_GIB
