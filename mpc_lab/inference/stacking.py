@@ -77,10 +77,11 @@ class Marked(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A run of units, and how many pairs each estimate has there; of neighbours, at most."""
+    """A run of units, and how many pairs each estimate has there, or at most has."""
 
     units: tuple[int, int]
     counts: tuple[int, ...]
+    at_most: bool = False
 
 
 class _Pairs(NamedTuple):
@@ -212,9 +213,11 @@ def _blocks(both: Sequence[Marked], cells: Sequence[End]) -> list[_Block]:
     ]
 
 
-def _list(marked: Marked, cell: End, units: tuple[int, int], count: int, *, placed: bool) -> _Pairs:
-    log, mode = marked.log, MODES[cell.mode]
-    i, j = pair_rows(log, marked.member, mode.side, cell.epsilon, units=units, count=count)
+def _list(marked: Marked, cell: End, block: _Block, number: int, *, placed: bool) -> _Pairs:
+    """List the pairs of a block; `number` is which of its estimates the cell is."""
+    log, mode, count = marked.log, MODES[cell.mode], block.counts[number]
+    known = {"room" if block.at_most else "count": count}
+    i, j = pair_rows(log, marked.member, mode.side, cell.epsilon, units=block.units, **known)
     d = log.contrast(i, j) - cell.center
     weight, place = np.ones((1, len(d))), np.zeros(len(d), dtype=np.int64)
     if mode.two_sided:
@@ -242,8 +245,8 @@ def _weigh(contrasts: Sequence[Contrast], placed: bool, logs: Logs) -> Floats:
                 n_pairs = count.sum()
                 own[:, 0, 0] += [n_pairs, total.sum() - n_pairs * cell.center, n_pairs, n_pairs]
                 continue
-            for units, (n_pairs,) in _blocks((marked,), (cell,)):
-                pairs = _list(marked, cell, units, n_pairs, placed=placed)
+            for block in _blocks((marked,), (cell,)):
+                pairs = _list(marked, cell, block, 0, placed=placed)
                 own[3, 0, 0] += len(pairs.d)
                 for side, (weight, here) in enumerate(
                     zip(pairs.weight, pairs.on_side, strict=True)
@@ -274,14 +277,14 @@ def _whole(sums: Floats, mode: str, center: float) -> _Whole:
 
 
 def _estimate(
-    marked: Marked, cell: End, whole: _Whole, units: tuple[int, int], count: int, *, placed: bool
+    marked: Marked, cell: End, whole: _Whole, block: _Block, number: int, *, placed: bool
 ) -> ListedEstimate:
     """Return how much the pairs of a block add to an estimate and to its error."""
     log = marked.log
-    pairs = _list(marked, cell, units, count, placed=placed)
+    pairs = _list(marked, cell, block, number, placed=placed)
     share = pairs.weight * whole.scale[:, pairs.place]
     error = share * (pairs.d - whole.mean[:, pairs.place])
-    unit = np.searchsorted(log.starts[log.units], pairs.i, side="right") - 1 - units[0]
+    unit = np.searchsorted(log.starts[log.units], pairs.i, side="right") - 1 - block.units[0]
     owners = log.cluster
     inside, outside = (owners[pairs.i], owners[pairs.j]) if len(owners) else (None, None)
     row_i, row_j = log.row[pairs.i], log.row[pairs.j]
@@ -301,12 +304,14 @@ def _listed(
     for number, *both in each_contrast(contrasts, logs):
         if not _estimable(wholes[number]):
             continue
+        pairs = tuple(whole.pairs for whole in wholes[number])
+        if sum(pairs) <= PAIRS_IN_A_BLOCK:  # of the whole log: there is no need to count them here
+            blocks = [_Block((0, len(both[0].log.units) - 1), pairs, at_most=True)]
+        else:
+            blocks = _blocks(both, contrasts[number])
         ends = list(zip(both, contrasts[number], wholes[number], strict=True))
-        for units, counts in _blocks(both, contrasts[number]):
-            one, other = (
-                _estimate(*end, units, count, placed=placed)
-                for end, count in zip(ends, counts, strict=True)
-            )
+        for block in blocks:
+            one, other = (_estimate(*end, block, k, placed=placed) for k, end in enumerate(ends))
             yield number, one, other
 
 
