@@ -253,7 +253,7 @@ def _name_producers(ranking: Ranking, items: Masks) -> tuple[Masks, Masks]:
 
 def _check_of_items(role: str, named: list[tuple[Masks, Masks]], parts: Parts) -> None:
     """Refuse an item that has another producer, or label, in another partition."""
-    found = np.unique(np.concatenate([np.stack(one) for one in named], axis=1), axis=1)
+    found = _distinct_columns(np.concatenate([np.stack(one) for one in named], axis=1))
     if role == "label":
         found = found[:, found[0] != found[1]]  # it may be missing in some partitions
     twice = np.flatnonzero(found[0, 1:] == found[0, :-1])
@@ -264,6 +264,14 @@ def _check_of_items(role: str, named: list[tuple[Masks, Masks]], parts: Parts) -
         f"An item must have one {role}; got several, in different partitions, for item "
         f"{items[0]}. Correct the column, or name columns in item that tell such items apart."
     )
+
+
+def _distinct_columns(table: Masks) -> Masks:
+    """Return the distinct columns of two rows, ascending; `np.unique` takes many times as long."""
+    table = table[:, np.lexsort(table[::-1])]
+    fresh = np.ones(table.shape[1], dtype=np.bool_)
+    fresh[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
+    return np.asarray(table[:, fresh])
 
 
 def _label_of(name: np.uint64, part: Part) -> str:

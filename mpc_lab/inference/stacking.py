@@ -76,6 +76,14 @@ class Marked(NamedTuple):
     member: Flags
 
 
+class _Block(NamedTuple):
+    """A run of units, and how many pairs each estimate has there, or at most has."""
+
+    units: tuple[int, int]
+    counts: tuple[int, ...]
+    at_most: bool = False
+
+
 class _Pairs(NamedTuple):
     """The pairs of a block: rows of the log, differences, weights on each side, and cells."""
 
@@ -189,22 +197,27 @@ def _member(log: Log, group: int) -> Flags:
     return np.asarray((log.masks[group // 64] >> np.uint64(group % 64)) & ONE != 0)
 
 
-def _blocks(both: Sequence[Marked], cells: Contrast) -> list[tuple[int, int]]:
-    """Return runs of units with a bounded number of pairs of both estimates, or one with more."""
-    first = both[0].log
-    count = np.zeros(len(first.units) - 1)
+def _blocks(both: Sequence[Marked], cells: Sequence[End]) -> list[_Block]:
+    """Return runs of units with a bounded number of pairs of all estimates, or one with more."""
+    counts = []
     for marked, cell in zip(both, cells, strict=True):
         log, side = marked.log, MODES[cell.mode].side
-        if side.neighbours:
-            count += np.diff(log.starts[log.units])
+        if side.neighbours:  # at most one pair a row
+            counts.append(np.diff(log.starts[log.units]).astype(np.float64))
         else:
-            count += count_and_sum(log, marked.member, side, cell.epsilon)[0]
-    return block_bounds(np.concatenate([[0], np.cumsum(count)]), PAIRS_IN_A_BLOCK)
+            counts.append(count_and_sum(log, marked.member, side, cell.epsilon)[0])
+    upto = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))])
+    return [
+        _Block(units, tuple(int(count[slice(*units)].sum()) for count in counts))
+        for units in block_bounds(upto, PAIRS_IN_A_BLOCK)
+    ]
 
 
-def _list(marked: Marked, cell: End, units: tuple[int, int], *, placed: bool) -> _Pairs:
-    log, mode = marked.log, MODES[cell.mode]
-    i, j = pair_rows(log, marked.member, mode.side, cell.epsilon, units=units)
+def _list(marked: Marked, cell: End, block: _Block, number: int, *, placed: bool) -> _Pairs:
+    """List the pairs of a block; `number` is which of its estimates the cell is."""
+    log, mode, count = marked.log, MODES[cell.mode], block.counts[number]
+    known = {"room" if block.at_most else "count": count}
+    i, j = pair_rows(log, marked.member, mode.side, cell.epsilon, units=block.units, **known)
     d = log.contrast(i, j) - cell.center
     weight, place = np.ones((1, len(d))), np.zeros(len(d), dtype=np.int64)
     if mode.two_sided:
@@ -224,9 +237,16 @@ def _weigh(contrasts: Sequence[Contrast], placed: bool, logs: Logs) -> Floats:
     found = np.zeros((len(contrasts), 2, 4, 2, size))
     for number, *both in each_contrast(contrasts, logs):
         for k, (marked, cell) in enumerate(zip(both, contrasts[number], strict=True)):
-            for units in _blocks((marked,), (cell,)):  # type: ignore[arg-type]
-                pairs = _list(marked, cell, units, placed=placed)
-                own = found[number, k]
+            own = found[number, k]
+            if _is_plain(marked.log, cell):
+                count, total = count_and_sum(
+                    marked.log, marked.member, MODES[cell.mode].side, cell.epsilon
+                )
+                n_pairs = count.sum()
+                own[:, 0, 0] += [n_pairs, total.sum() - n_pairs * cell.center, n_pairs, n_pairs]
+                continue
+            for block in _blocks((marked,), (cell,)):
+                pairs = _list(marked, cell, block, 0, placed=placed)
                 own[3, 0, 0] += len(pairs.d)
                 for side, (weight, here) in enumerate(
                     zip(pairs.weight, pairs.on_side, strict=True)
@@ -234,6 +254,12 @@ def _weigh(contrasts: Sequence[Contrast], placed: bool, logs: Logs) -> Floats:
                     for row, value in enumerate((weight, weight * pairs.d, here.astype(float))):
                         own[row, side] += np.bincount(pairs.place, value, minlength=size)
     return found
+
+
+def _is_plain(log: Log, cell: End) -> bool:
+    """Whether pairs count alike and by their differences, so that no list is needed to add them."""
+    mode = MODES[cell.mode]
+    return not (mode.two_sided or mode.side.neighbours or log.sign or log.weights is not None)
 
 
 def _whole(sums: Floats, mode: str, center: float) -> _Whole:
@@ -251,14 +277,14 @@ def _whole(sums: Floats, mode: str, center: float) -> _Whole:
 
 
 def _estimate(
-    marked: Marked, cell: End, whole: _Whole, units: tuple[int, int], *, placed: bool
+    marked: Marked, cell: End, whole: _Whole, block: _Block, number: int, *, placed: bool
 ) -> ListedEstimate:
     """Return how much the pairs of a block add to an estimate and to its error."""
     log = marked.log
-    pairs = _list(marked, cell, units, placed=placed)
+    pairs = _list(marked, cell, block, number, placed=placed)
     share = pairs.weight * whole.scale[:, pairs.place]
     error = share * (pairs.d - whole.mean[:, pairs.place])
-    unit = np.searchsorted(log.starts[log.units], pairs.i, side="right") - 1 - units[0]
+    unit = np.searchsorted(log.starts[log.units], pairs.i, side="right") - 1 - block.units[0]
     owners = log.cluster
     inside, outside = (owners[pairs.i], owners[pairs.j]) if len(owners) else (None, None)
     row_i, row_j = log.row[pairs.i], log.row[pairs.j]
@@ -278,11 +304,14 @@ def _listed(
     for number, *both in each_contrast(contrasts, logs):
         if not _estimable(wholes[number]):
             continue
-        for units in _blocks(both, contrasts[number]):
-            one, other = (
-                _estimate(marked, cell, whole, units, placed=placed)
-                for marked, cell, whole in zip(both, contrasts[number], wholes[number], strict=True)
-            )
+        pairs = tuple(whole.pairs for whole in wholes[number])
+        if sum(pairs) <= PAIRS_IN_A_BLOCK:  # of the whole log: there is no need to count them here
+            blocks = [_Block((0, len(both[0].log.units) - 1), pairs, at_most=True)]
+        else:
+            blocks = _blocks(both, contrasts[number])
+        ends = list(zip(both, contrasts[number], wholes[number], strict=True))
+        for block in blocks:
+            one, other = (_estimate(*end, block, k, placed=placed) for k, end in enumerate(ends))
             yield number, one, other
 
 
@@ -316,7 +345,7 @@ def _within(one: ListedEstimate, other: ListedEstimate, owner: str, *, by_item: 
     query = np.concatenate([each.query for each in both])
     codes = pair_codes(query, inside, outside, owner)
     kinds = codes.clusters()
-    pair, of_pair = np.unique(np.concatenate([each.pair for each in both]), return_inverse=True)
+    of_pair, pair = _number(np.concatenate([each.pair for each in both]))
     tables = {kind: sum_by(error, kinds[kind]) for kind in _KINDS if kind in kinds}
     tables["naive"] = sum_by(error, (of_pair,))
     of_query = sum_by(share, (query,))
@@ -324,15 +353,23 @@ def _within(one: ListedEstimate, other: ListedEstimate, owner: str, *, by_item: 
     recurring = 0
     if codes.items is not None:
         twice = np.concatenate([codes.items.inside_query, codes.items.outside_query])
-        recurring = len(np.unique(twice))
+        recurring = int(np.count_nonzero(np.bincount(twice)))
     squares = [
         squares_of(is_new, tables[kind]) if kind in tables else np.zeros(2) for kind in _KINDS
     ]
     cr3 = squares_of(is_new, divide_by_rest(tables["query"], of_query))
     counted = square(totals(query, counts))
-    numbers = [counted, len(np.unique(query)), len(query) - len(pair), recurring]
+    n_queries = np.count_nonzero(np.bincount(query))
+    numbers = [counted, n_queries, len(query) - len(pair), recurring]
     parts = [_of_parts(table) for table in (tables["query"], of_query)]
     return np.concatenate([*squares, cr3, np.array(numbers, dtype=np.float64), *parts])
+
+
+def _number(values: Any) -> tuple[Ints, Any]:
+    """Return numbers that are alike where values are, and the values; sorting them takes longer."""
+    from pandas import factorize
+
+    return factorize(values)
 
 
 def _ends(both: Sequence[ListedEstimate]) -> tuple[Ints, Ints]:
@@ -388,7 +425,7 @@ def _place(keys: Masks, size: int) -> Ints:
 def _tables(one: ListedEstimate, other: ListedEstimate, owner: str, names: Masks) -> _Tables:
     both = (one, other)
     inside, outside = _ends(both)
-    known, code = np.unique(np.concatenate([inside, outside]), return_inverse=True)
+    code, known = _number(np.concatenate([inside, outside]))
     i, j = code[: len(inside)], code[len(inside) :]
     error = side_by_side([each.factor * each.error for each in both])
     share = side_by_side([each.share for each in both])
@@ -403,7 +440,7 @@ def _tables(one: ListedEstimate, other: ListedEstimate, owner: str, names: Masks
     least, most = np.minimum(name[i], name[j]), np.maximum(name[i], name[j])
     # Codes fit into half a word each; names that are the same in all parts do not.
     dyad = (least * _MIX + most) * _MIX if len(names) else (least << np.uint64(32)) | most
-    dyads, of_pair = np.unique(dyad, return_inverse=True)
+    of_pair, dyads = _number(dyad)
     if owner != ITEM:
         of_pair = np.where(i == j, -1, of_pair)
     table = sum_by(error, (of_pair,))
@@ -442,7 +479,7 @@ def _merge(contrasts: Sequence[Contrast], parts: Sequence[list[tuple[int, _Table
 
 def _by_name(names: Masks, values: Floats) -> Floats:
     """Add up values (…, part, row) over rows with one name."""
-    known, code = np.unique(names, return_inverse=True)
+    code, known = _number(names)
     found = np.zeros((*values.shape[:-1], len(known)))
     for at in np.ndindex(values.shape[:-1]):
         found[at] = np.bincount(code, values[at], minlength=len(known))

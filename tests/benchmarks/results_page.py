@@ -33,6 +33,7 @@ TABLES = {
     "files": ["duckdb_scale.py", "{folder}"],
     "files-union": ["duckdb_scale.py", "{folder}", "--rows", "10000000", "--union"],
     "files-skewed": ["duckdb_scale.py", "{folder}", "--longest", "1000000", "--runs", "1"],
+    "new-numbers": ["new_numbers_out_of_core.py", "{folder}"],
     "growth": ["growth.py", "{folder}", "--most", "100000000"],
     "repeated-looks": ["repeated_looks.py"],
 }

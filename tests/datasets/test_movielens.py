@@ -74,18 +74,66 @@ def test_the_csv_layout_is_read(tmp_path, name):
     assert list(data.movies.columns) == ["item", "title", "genres"]
 
 
-def test_ten_million_ratings_have_half_stars_utf_8_and_a_folder_of_another_name(tmp_path):
-    half = RATINGS_DAT.replace("::5::", "::4.5::")
-    write(tmp_path / "ml-10M100K", half, MOVIES_DAT, "dat", "utf-8")
-    loose = mpc.datasets.movielens("10m", tmp_path)
-    assert loose.ratings["rating"].tolist() == [4.5, 3.0, 4.0]
-    assert loose.movies["title"].tolist() == ["Fiancé: A Story (1999)", "Élisa (1995)"]
-    with zipfile.ZipFile(tmp_path / "ml-10m.zip", "w") as archive:
-        for path in (tmp_path / "ml-10M100K").iterdir():
-            archive.write(path, f"ml-10M100K/{path.name}")
-            path.unlink()
+def write_archive(path, folder, files):
+    """Write an archive as GroupLens packs it: a folder of its own, and other files beside ours."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{folder}/", "")
+        for name, text in files.items():
+            archive.writestr(f"{folder}/{name}", text.encode())
+
+
+def test_the_archive_of_ten_million_is_read(tmp_path):
+    """Half stars, UTF-8, a folder of another name, and a movie without genres in a .dat."""
+    files = {
+        "README.html": "<html></html>",
+        "allbut.pl": "#!/usr/bin/perl",
+        "movies.dat": MOVIES_DAT + "8606::Pull My Daisy (1958)::(no genres listed)\n",
+        "ratings.dat": RATINGS_DAT.replace("::5::", "::4.5::") + "2::8606::0.5::838985046\n",
+        "split_ratings.sh": "#!/bin/sh",
+        "tags.dat": "15::4973::excellent!::1215184630\n",
+    }
+    write_archive(tmp_path / "ml-10m.zip", "ml-10M100K", files)
     packed = mpc.datasets.movielens("10m", tmp_path)
+    assert packed.ratings["rating"].tolist() == [4.5, 3.0, 4.0, 0.5]
+    assert packed.movies["title"].tolist()[:2] == ["Fiancé: A Story (1999)", "Élisa (1995)"]
+    assert packed.movies["genres"].tolist() == ["Comedy|Drama", "Drama", ""]
+    with zipfile.ZipFile(tmp_path / "ml-10m.zip") as archive:
+        archive.extractall(tmp_path / "loose")
+    loose = mpc.datasets.movielens("10m", tmp_path / "loose")
     pd.testing.assert_frame_equal(loose.ratings, packed.ratings)
+
+
+def test_the_archive_of_twenty_million_is_read(tmp_path):
+    others = ("README.txt", "genome-scores.csv", "genome-tags.csv", "links.csv", "tags.csv")
+    files = dict.fromkeys(others, "userId,movieId,tag,timestamp\r\n")
+    files |= {"movies.csv": MOVIES_CSV.replace("\n", "\r\n")}
+    files |= {"ratings.csv": RATINGS_CSV.replace("\n", "\r\n")}
+    write_archive(tmp_path / "ml-20m.zip", "ml-20m", files)
+    data = mpc.datasets.movielens("20m", tmp_path)
+    assert data.ratings["rating"].tolist() == [4.5, 0.5]
+    assert data.movies["genres"].tolist() == ["Comedy|Drama", "Horror", ""]
+
+
+def test_archives_of_half_star_sets_are_ranked(tmp_path):
+    """Each set is ranked from its archive alone, as the paper ranks its table."""
+    ratings = [
+        (u, i, 0.5 + (u * i) % 10 / 2, (7 * u + 13 * i) % 60)
+        for u in range(1, 31)
+        for i in range(20)
+    ]
+    dat = "".join("::".join(map(str, row)) + "\n" for row in ratings)
+    csv = "userId,movieId,rating,timestamp\n" + dat.replace("::", ",")
+    genres = [(i, f"Film {i} (1999)", ("Drama", "Comedy")[i % 2]) for i in range(20)]
+    films = "".join("::".join(map(str, row)) + "\n" for row in genres)
+    films_csv = "movieId,title,genres\n" + films.replace("::", ",")
+    write_archive(tmp_path / "ml-10m.zip", "ml-10M100K", {"ratings.dat": dat, "movies.dat": films})
+    write_archive(tmp_path / "ml-20m.zip", "ml-20m", {"ratings.csv": csv, "movies.csv": films_csv})
+    ten, twenty = (
+        mpc.datasets.movielens_ranking(name, rank=2, folder=tmp_path) for name in ("10m", "20m")
+    )
+    assert ten.groups == ("Comedy", "Drama")
+    assert len(set(ten.outcome)) == 10
+    pd.testing.assert_frame_equal(ten.to_frame(), twenty.to_frame())
 
 
 def test_both_layouts_have_the_same_types(tmp_path):

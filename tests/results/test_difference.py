@@ -615,6 +615,13 @@ def in_blocks(monkeypatch):
     return ask
 
 
+def test_few_pairs_that_are_walked_in_one_block_equal_one_list(monkeypatch):
+    audit = audit_of(make_log(30), pairing_modes=MODES)
+    listed = audit.difference("other", "baseline")
+    monkeypatch.setattr(difference, "LISTED_AT_ONCE", 0)
+    assert_same(audit.difference("other", "baseline"), listed)
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -106,6 +106,8 @@ class Spool:
             As in `Log`.
         """
         written = {**columns, "starts": starts, "units": units}
+        if self.positions:  # sorted here once, and not in every pass
+            written["below"] = below_by_position(starts, -columns["tie"])
         try:
             self._write(self._path(len(self.first_queries)), written)
         except OSError as error:
@@ -132,7 +134,7 @@ class Spool:
             masks=np.array(masks, dtype=np.uint64),
             item=found.get("item", np.empty(0)).astype(np.int64, copy=False),
             owner=found.get("owner", np.empty(0)).astype(np.int64, copy=False),
-            below=below_by_position(starts, -tie) if self.positions else below_by_score(starts),
+            below=found["below"] if self.positions else below_by_score(starts),
             row=row,
             tie=tie,
             origin=self.first_queries[number],
