@@ -57,8 +57,6 @@ STEPS = {
         "assert callable(mpc.explorers.start)",
         ("statsmodels",),
     ),
-    # A plain install has no statsmodels.
-    "a report": ("audit.report(sys.argv[1] + '.html', progress=False)", ("statsmodels",)),
 }
 SHOWN = ("seen['kernels of long lists'] = compiled", "print(json.dumps(seen))")
 

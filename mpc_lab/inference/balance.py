@@ -466,12 +466,12 @@ def _count_up_to(p_value: Floats, a: float) -> tuple[int, int]:
 
 
 def _wilson(count: int, n: int) -> tuple[float, float]:
-    from scipy.stats import binomtest
+    from statsmodels.stats.proportion import proportion_confint
 
     if not n:
         return float("nan"), float("nan")
-    found = binomtest(count, n).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    low, high = proportion_confint(count, n, method="wilson")
+    return float(low), float(high)
 
 
 def _share_beyond(observed: float, drawn: Floats) -> float:

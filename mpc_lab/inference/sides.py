@@ -7,7 +7,6 @@ sides are compared inside cells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -322,8 +321,8 @@ def fit(d: Floats, query_codes: Ints, weight: Floats | None = None) -> Any:
     """
     _check(d, query_codes, weight)
     import pandas as pd
+    import statsmodels.api as sm
 
-    sm = _need_statsmodels()
     outcome = pd.Series(np.asarray(d, dtype=np.float64), name="d")
     constant = pd.DataFrame({"MPC": np.ones(len(outcome))})
     groups = np.asarray(query_codes)
@@ -359,8 +358,8 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints, weight: Floats | 
     """
     _check(d, query_codes, weight)
     import pandas as pd
+    import statsmodels.api as sm
 
-    sm = _need_statsmodels()
     tied = np.flatnonzero(direction == 0)
     row = np.concatenate([np.arange(len(d)), tied])
     above = np.where(direction > 0, -1.0, 1.0)
@@ -377,17 +376,6 @@ def fit_sides(d: Floats, direction: Floats, query_codes: Ints, weight: Floats | 
     groups = np.asarray(query_codes)[row]
     model = sm.WLS(outcome, columns, weights=weights)
     return model.fit(cov_type="cluster", cov_kwds={"groups": groups})
-
-
-def _need_statsmodels() -> Any:
-    """Return the package that regresses; the error says what to do without it."""
-    if find_spec("statsmodels") is None:
-        raise MpcError(
-            'statsmodels must be installed for a regression. Run pip install "mpc-lab[regression]".'
-        )
-    import statsmodels.api as sm
-
-    return sm
 
 
 def _check(d: Floats, query_codes: Ints, weight: Floats | None) -> None:

@@ -479,7 +479,7 @@ def check_bounds(bounds: tuple[float, float], outside: int) -> None:
 
 # ---- what an audit says of how it was made
 
-_LIBRARIES = ("numpy", "pandas", "scipy", "numba", "xarray", "narwhals")
+_LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "numba", "xarray", "narwhals")
 
 
 def attributes(

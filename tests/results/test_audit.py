@@ -162,14 +162,6 @@ def test_regression_clusters_by_unit_where_there_is_one(make_audit, monkeypatch)
     assert codes.tolist() == [0, 0]
 
 
-def test_an_install_without_statsmodels_names_the_extra(monkeypatch):
-    audit = mpc.audit(mpc.datasets.synthetic(queries=300), progress=False)
-    monkeypatch.setattr("mpc_lab.inference.sides.find_spec", lambda name: None)
-    for mode in ("matched", "mirrored"):
-        with pytest.raises(MpcError, match=r'pip install "mpc-lab\[regression\]"'):
-            audit.regression("1", pairing_mode=mode)
-
-
 @pytest.mark.parametrize("method", ["pairs", "regression"])
 def test_without_rows_an_error_says_how_to_give_them(audit, method):
     hint = rf'audit\.{method}\(\) must have the rows .* mpc\.load\("a\.nc", ranking=ranking\)'

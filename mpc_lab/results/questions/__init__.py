@@ -88,7 +88,7 @@ class Questions(BoostQuestions, DriverQuestions, PlaceQuestions, StoryQuestions,
         The constant is the estimate of the headline, and its standard error, clustered by query,
         is the one of ``cluster="query"``. The interval of statsmodels differs from ours: it takes
         the normal or the plain number of queries as degrees of freedom, we take t with the
-        effective number of queries less one. Needs ``pip install "mpc-lab[regression]"``.
+        effective number of queries less one.
 
         Parameters
         ----------
