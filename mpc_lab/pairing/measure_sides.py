@@ -110,7 +110,7 @@ def _compare(walk: Walk, word: int, own: Moments, by_place: bool) -> TwoSides:
     place, *means = sum_sides(walk, word, epsilon, tables)
     if by_place:
         overlap, shown_above = parts.combine().overlap, parts.shown_above
-    if means:
+    if row is not None and means:
         own = replace(_without_left_out(own, parts), table=tables[1].table)
         own = own.with_sides(means[0].sides)
         weights = _of_mode(own, row, means[0].weights)

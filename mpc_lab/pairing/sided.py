@@ -337,12 +337,14 @@ def unit_sides(
     units = np.zeros((len(tables), last - first, len(epsilon), 2, 2))
     alone = np.zeros((len(tables), 3, 4, len(epsilon)))
     by_place, reach = tables[0].table.by_place, float(tables[0].table.reach.max())
-    columns = [[center, *table[:3]] for center, table in tables]
     rows = (log.units, log.starts, log.score, log.outcome, log.masks[word], log.tie, log.sign)
     _sum_units(
         *rows,
         reach_groups(epsilon),
-        *(np.stack(of_tables) for of_tables in zip(*columns, strict=True)),
+        np.stack([center for center, _ in tables]),
+        np.stack([table.weight for _, table in tables]),
+        np.stack([table.offset for _, table in tables]),
+        np.stack([table.line for _, table in tables]),
         reach,
         by_place,
         N_CELLS if by_place else 1,

@@ -485,9 +485,9 @@ def book_block(layout: Layout, log: Log, first: int, last: int, to: Bookings) ->
     long = _long_queries(layout, log, first, last)
     neighbours = [side.neighbours for side in layout.sides]
     order = (log.below if any(neighbours) else None, log.tie, not all(neighbours))
-    how = (layout.pair_bins, log.sign, long, log.weights if layout.weighting.weighted else None)
-    twin = layout.pair_bins.twin
-    sweep(*rows, *order, *how, twin if len(twin) else None, first, last, to)
+    weights = log.weights if layout.weighting.weighted else None
+    twin = layout.pair_bins.twin if len(layout.pair_bins.twin) else None
+    sweep(*rows, *order, layout.pair_bins, log.sign, long, weights, twin, first, last, to)
 
 
 def _long_queries(layout: Layout, log: Log, first: int, last: int) -> LongQueries | None:
