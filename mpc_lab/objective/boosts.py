@@ -289,14 +289,22 @@ class Boosts:
     group : str
     weights, gain
         The weights and gain of the objective, as in `mpc_lab.objective.ndcg.query_objective`.
+    log : Log, optional
+        The rows sorted by the logged scores, with any groups, where they are sorted already.
     """
 
     def __init__(
-        self, ranking: Ranking, group: str, *, weights: Weights = None, gain: str = "linear"
+        self,
+        ranking: Ranking,
+        group: str,
+        *,
+        weights: Weights = None,
+        gain: str = "linear",
+        log: Log | None = None,
     ) -> None:
         ranking.group_index(group)
         self.ranking, self.group = ranking, group
-        self.log = sort_rows(ranking)
+        self.log = sort_rows(ranking) if log is None else log
         self.runs: Runs = split(self.log, ranking, group)
         self._weights = position_weights(weights, int(np.diff(self.log.starts).max(initial=0)))
         self._gain = gain

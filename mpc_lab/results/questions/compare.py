@@ -19,7 +19,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
-from mpc_lab.results.questions.pairs import shown_scores
+from mpc_lab.results.questions.pairs import shown_scores, sort_once
 from mpc_lab.results.schema import AuditBase, text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _of_every_group(
         return known
     _, level, seed = inference_options(audit)
     how: dict[str, Any] = {"k": k, "level": level, "seed": seed}
-    first = Case(ranking, audit.groups[0], **how)
+    first = Case(ranking, audit.groups[0], **how, log=sort_once(audit, ranking))
     # What all groups share is made with the first group, before threads could make it twice.
     found = [measure(first)]
     with start_pool(n_threads()) as pool:
