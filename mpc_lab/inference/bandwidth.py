@@ -146,7 +146,7 @@ _CUBIC = 4
 def _curvature(distance: Floats, d: Floats, starts: Ints, middle: float) -> tuple[float, float]:
     """Return twice the coefficient of Δ² in a cubic up to the median, and its standard error."""
     none = float("nan"), float("nan")
-    if distinct(distance[distance <= middle]) < _CUBIC:
+    if distinct(distance, middle) < _CUBIC:
         return none
     table = np.zeros((len(starts) - 1, 3 * _CUBIC - 1))
     _add_cubes(distance / middle, d, starts, table)
