@@ -7,7 +7,6 @@ adds up to, and `from_influence` any smooth function of sums over queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from mpc_lab.inference.estimates import (
 from mpc_lab.inference.shared_codes import dyads, inside_queries
 from mpc_lab.pairing.kernels import FEW_ROWS, kernel
 from mpc_lab.pairing.moments import Quadratic
-from mpc_lab.pairing.threads import in_order
+from mpc_lab.pairing.threads import at_once
 from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -222,8 +221,9 @@ def pair_codes(
             f"{len(i)} and {len(j)}."
         )
     few = len(query) < FEW_ROWS
-    jobs: list[Callable[[], Any]] = [partial(dyads, i, j), partial(inside_queries, query, i, j)]
-    dyad, (inside, outside, dyad_query) = in_order(lambda job: job(), jobs, here=few)
+    dyad, (inside, outside, dyad_query) = at_once(
+        partial(dyads, i, j), partial(inside_queries, query, i, j), here=few
+    )
     if owner != ITEM:
         dyad, dyad_query = (np.where(i == j, -1, codes) for codes in (dyad, dyad_query))
     return PairCodes(
