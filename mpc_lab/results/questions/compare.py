@@ -76,7 +76,8 @@ def _of_every_group(
 ) -> dict[str, list[Comparison]]:
     from mpc_lab.comparators.base import Case
     from mpc_lab.comparators.registry import adjust
-    from mpc_lab.pairing.kernels import n_threads, start_pool
+    from mpc_lab.pairing.kernels import FEW_ROWS
+    from mpc_lab.pairing.threads import in_order
 
     ranking = need_rows(audit, "compare")
     key = (id(ranking), *name)
@@ -88,10 +89,11 @@ def _of_every_group(
     first = Case(ranking, audit.groups[0], **how, log=sort_once(audit, ranking))
     # What all groups share is made with the first group, before threads could make it twice.
     found = [measure(first)]
-    with start_pool(n_threads()) as pool:
-        found += pool.map(
-            lambda group: measure(Case(ranking, group, **how, like=first)), audit.groups[1:]
-        )
+    found += in_order(
+        lambda group: measure(Case(ranking, group, **how, like=first)),
+        audit.groups[1:],
+        here=ranking.n_rows < FEW_ROWS,
+    )
     made = dict(zip(audit.groups, adjust(found, level), strict=True))
     audit._rivals[key] = made
     return made
