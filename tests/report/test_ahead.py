@@ -1,6 +1,5 @@
 """Questions of a report are answered in another thread, each once, and the page is the same."""
 
-import re
 import threading
 
 import numpy as np
@@ -82,12 +81,10 @@ def test_after_the_end_kernels_are_told_to_stop_and_nothing_more_is_answered(two
     assert not later
 
 
-def test_the_page_does_not_depend_on_the_number_of_threads(monkeypatch, tmp_path):
+def test_the_page_does_not_depend_on_the_number_of_threads(monkeypatch, tmp_path, no_charts):
     pages = []
     for threads in "12":
         monkeypatch.setenv("MPC_LAB_THREADS", threads)
-        audit = mpc.audit(mpc.datasets.synthetic(queries=300), progress=False)
-        page = audit.report(tmp_path / f"{threads}.html", progress=False).read_text("utf-8")
-        # A drawing numbers its clipping paths on from those of the drawing before.
-        pages.append(re.sub(r"-(clip|gradient_)\d+", r"-\1", page))
+        audit = mpc.audit(mpc.datasets.synthetic(queries=1_000), progress=False)
+        pages.append(audit.report(tmp_path / f"{threads}.html", progress=False).read_bytes())
     assert pages[0] == pages[1]
