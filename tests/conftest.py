@@ -201,7 +201,8 @@ def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             f"mpc_lab.report.context.Context.{name}", lambda *_, **__: "<figure></figure>"
         )
-    monkeypatch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 10)
+    for module in ("context", "sections.checks"):
+        monkeypatch.setattr(f"mpc_lab.report.{module}.PLACEBOS", 10)
 
 
 # One Dask cluster and one Spark session for all tests that need them.

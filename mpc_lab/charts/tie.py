@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -59,15 +60,39 @@ def tie(
     -------
     altair.LayerChart
     """
+    own = epsilon is None
+    return draw(
+        audit,
+        group,
+        scoring_rule,
+        lambda: both_sides(audit, group, scoring_rule, epsilon, bins),
+        own,
+    )
+
+
+def draw(
+    audit: Audit, group: str, scoring_rule: str, find: Callable[[], Tie], own: bool = True
+) -> alt.LayerChart:
+    """Draw both sides of a tie, which are looked for once the group is known to have pairs.
+
+    Parameters
+    ----------
+    audit : Audit
+    group, scoring_rule : str
+    find : callable
+        Finds both sides.
+    own : bool
+        Whether they have the threshold of the headline.
+    """
     modes = audit.headline["pairing_mode"].values.tolist()
     mode = SYMMETRIC.name if SYMMETRIC.name in modes else modes[0]
     cell = find_cell(audit, group, scoring_rule, mode)
-    if epsilon is None and math.isnan(cell.epsilon):
+    if own and math.isnan(cell.epsilon):
         words = f"Group {quote(group)} has no pairs with nearly equal scores"
         nothing = theme.layered(theme.zero_line()).properties(width=_WIDTH, height=_HEIGHT)
         return theme.finish(nothing, words, [], _WIDTH)
-    found = both_sides(audit, group, scoring_rule, epsilon, bins)
-    judged = cell.verdict if SYMMETRIC.name in modes and epsilon is None else None
+    found = find()
+    judged = cell.verdict if SYMMETRIC.name in modes and own else None
     verdict = _direction(found, judged)
     title, lines = _words(audit, found, group, verdict, judged)
     return theme.finish(_layers(audit, found, verdict), title, lines, _WIDTH)

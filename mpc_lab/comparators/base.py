@@ -86,6 +86,23 @@ class Lists:
         return np.asarray(1 / np.log2(self.rank + 1.0))
 
     @cached_property
+    def discounts(self) -> Floats:
+        """The discounts of each query code, added up."""
+        return self.by_query(self.discount)
+
+    @cached_property
+    def exposure(self) -> Floats:
+        """1/log₂(1 + position) of each row."""
+        if self.position is self.rank:
+            return self.discount
+        return np.asarray(1 / np.log2(self.position + 1.0))
+
+    @cached_property
+    def clusters(self) -> Floats:
+        """What the queries of each cluster count."""
+        return self.by_cluster(np.ones(self.n_queries), np.arange(self.n_queries))
+
+    @cached_property
     def uppers(self) -> Ints:
         """The rows that have a neighbour just below them in their list."""
         below = (self.query[1:] == self.query[:-1]) & (np.diff(self.position) == 1)
@@ -146,6 +163,28 @@ class Case:
         if self._like is not None:
             return self._like.log
         return sort_rows(self.ranking, self.scores) if self._log is None else self._log
+
+    @cached_property
+    def listed_outcome(self) -> Floats:
+        """The outcome of each row of `lists`."""
+        if self._like is not None:
+            return self._like.listed_outcome
+        return self.ranking.outcome[self.lists.row]
+
+    @cached_property
+    def listed_member(self) -> Flags:
+        """Whether each row of `lists` is in the group."""
+        return self.member[self.lists.row]
+
+    @cached_property
+    def n_inside(self) -> Floats:
+        """Rows of the group of each query code."""
+        return self.lists.by_query(self.listed_member)
+
+    @cached_property
+    def middle(self) -> float:
+        """The median outcome of all rows."""
+        return float(np.median(self.ranking.outcome)) if self._like is None else self._like.middle
 
     @cached_property
     def lists(self) -> Lists:

@@ -16,7 +16,6 @@ from mpc_lab.comparators.base import (
     Case,
     Comparison,
     Conditions,
-    add_up,
     check_bins,
     comparison,
     score_bins,
@@ -31,6 +30,7 @@ from mpc_lab.inference.clustered import (
     row_clusters,
 )
 from mpc_lab.inference.estimates import significance
+from mpc_lab.pairing.kernels import kernel
 from mpc_lab.scoring.calibrated import isotonic
 from mpc_lab.vocabulary import UNDERVALUED, Flags, Floats, Ints
 
@@ -57,21 +57,38 @@ class _Bins:
 
 
 def _bins(
-    at: Ints, outcome: Floats, member: Flags, bins: int, weight: Floats | None = None
+    at: Ints, outcome: Floats, member: Flags, bins: int, weight: Floats, middle: float
 ) -> _Bins:
-    # Measured from a middle outcome, so that the differences below do not cancel for large
-    # outcomes.
-    middle = float(np.median(outcome))
-    w = np.ones(len(at)) if weight is None else weight
-    above = w * (outcome - middle)
+    """Return the bins of both sides.
+
+    Outcomes are measured from a middle one, so that the differences below do not cancel for large
+    outcomes. Without weights every row counts 1.
+    """
     # Bins of the rest first, then those of the group.
-    side = np.where(member, at + bins, at)
-    both, sums = (add_up(side, values, 2 * bins).reshape(2, bins) for values in (w, above))
+    both, sums = np.zeros((2, bins)), np.zeros((2, bins))
+    _add_bins(at, outcome, member, weight, middle, both, sums)
     counts, means = [], []
     for n, total in zip(both[::-1], sums[::-1], strict=True):
         counts.append(n)
         means.append(middle + np.divide(total, n, out=np.full(bins, np.nan), where=n > 0))
     return _Bins(at, counts[0], counts[1], means[0], means[1])
+
+
+@kernel
+def _add_bins(
+    at: Ints,
+    outcome: Floats,
+    member: Flags,
+    weight: Floats,
+    middle: float,
+    counts: Floats,
+    sums: Floats,
+) -> None:
+    """Add what rows count, and their outcomes above a middle one, to bins of (side, bin)."""
+    for row in range(len(at)):
+        side, w = (1 if member[row] else 0), (weight[row] if len(weight) else 1.0)
+        counts[side, at[row]] += w
+        sums[side, at[row]] += w * (outcome[row] - middle)
 
 
 def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
@@ -96,25 +113,24 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     ranking, member = case.ranking, case.member
     outcome = ranking.outcome
     bins = check_bins(bins)
-    of_row = ranking.weight
-    table = _bins(case.bins(bins), outcome, member, bins, of_row)
-    used, n_g = table.used, float((member if of_row is None else of_row[member]).sum())
+    of_row = np.empty(0) if ranking.weight is None else ranking.weight
+    table = _bins(case.bins(bins), outcome, member, bins, of_row, case.middle)
+    used, n_g = table.used, float((of_row[member] if len(of_row) else member).sum())
     weight = np.where(used, table.n_in, 0.0) / n_g if n_g else np.zeros(bins)
     difference = np.where(used, table.mean_in - table.mean_out, 0.0)
     estimate = float(weight @ difference) if used.any() else float("nan")
     cluster, n_clusters = row_clusters(ranking)
-    influence = np.zeros(n_clusters)
-    if used.any():
-        per_row = _influence(table, outcome, member, weight, estimate, n_g)
-        per_row = per_row if of_row is None else of_row * per_row
-        influence = np.bincount(cluster, per_row, minlength=n_clusters).astype(np.float64)
-    inside_weight = None if of_row is None else of_row[member]
-    weights = np.bincount(cluster[member], inside_weight, minlength=n_clusters).astype(np.float64)
+    influence, weights, rows = np.zeros(n_clusters), np.zeros(n_clusters), np.zeros(n_clusters)
+    shares = np.where(used, weight / np.where(used, table.n_out, 1.0), 0.0)
+    # Without a bin of both sides, nothing adds to the error.
+    means_out = np.where(used, table.mean_out, np.nan)
+    rows_of = (table.at, outcome, member, cluster, of_row)
+    _add_influence(*rows_of, means_out, shares, estimate, n_g, influence, weights, rows)
     found = from_influence(
         estimate,
-        influence,
+        influence if used.any() else np.zeros(n_clusters),
         effective(weights),
-        int(np.count_nonzero(np.bincount(cluster, minlength=n_clusters))),
+        int(np.count_nonzero(rows)),
         scale=float(np.ptp(outcome)) if len(outcome) else 0.0,
         level=case.level,
     )
@@ -137,19 +153,35 @@ def calibration_gap(case: Case, *, bins: int = BINS) -> list[Comparison]:
     ]
 
 
-def _influence(
-    table: _Bins,
+@kernel
+def _add_influence(
+    at: Ints,
     outcome: Floats,
     member: Flags,
+    cluster: Ints,
     weight: Floats,
+    means_out: Floats,
+    shares: Floats,
     estimate: float,
     n_g: float,
-) -> Floats:
-    """Return what each row adds to the error: (y − ȳ_out)/n_g − T/n_g inside, the rest outside."""
-    used = table.used[table.at]
-    above = np.where(used, outcome - table.mean_out[table.at], 0.0)
-    of_outside = np.where(table.used, weight / np.where(table.used, table.n_out, 1.0), 0.0)
-    return np.where(member, (above - estimate) / n_g if n_g else 0.0, -of_outside[table.at] * above)
+    influence: Floats,
+    weights: Floats,
+    rows: Floats,
+) -> None:
+    """Add up over clusters what rows add to the error, the weights of members, and all rows.
+
+    Inside the group a row adds (y − ȳ_out)/n_g − T/n_g, outside the rest; in bins without both
+    sides, whose mean is NaN, y − ȳ_out counts as 0.
+    """
+    for row in range(len(at)):
+        b, of, w = at[row], cluster[row], (weight[row] if len(weight) else 1.0)
+        above = outcome[row] - means_out[b] if means_out[b] == means_out[b] else 0.0
+        rows[of] += 1.0
+        if not member[row]:
+            influence[of] += w * (-shares[b] * above)
+            continue
+        weights[of] += w
+        influence[of] += w * ((above - estimate) / n_g if n_g else 0.0)
 
 
 _POINTS = 100

@@ -53,15 +53,14 @@ def exposure_ratios(case: Case) -> list[Comparison]:
     Singh & Joachims (2018), Fairness of exposure in rankings.
     """
     lists = case.lists
-    member = case.member[lists.row]
-    n_in, n_out = lists.by_query(member), lists.by_query(~member)
+    n_in = case.n_inside
+    n_out = lists.sizes - n_in
     used = (n_in > 0) & (n_out > 0)
-    y = case.ranking.outcome[lists.row]
-    v = 1 / np.log2(1.0 + lists.position)
 
     table = np.zeros((lists.n_clusters, 2, 4))
     weight = used.astype(np.float64) if lists.weight is None else used * lists.weight
-    _add_sides(lists.query, lists.cluster, weight, member, v, y, table)
+    rows_of = (case.listed_member, lists.exposure, case.listed_outcome)
+    _add_sides(lists.query, lists.cluster, weight, *rows_of, table)
     n, x, m, c = ((table[:, 1, k], table[:, 0, k]) for k in range(4))
     rows = n[0] + n[1]
     left_out = int(((n_in == 0) | (n_out == 0)).sum())

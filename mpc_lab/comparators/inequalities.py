@@ -11,7 +11,8 @@ from mpc_lab.comparators.base import Case, Comparison, Conditions, comparison
 from mpc_lab.inference.bands import DRAWS, correlation
 from mpc_lab.inference.clustered import Clustered, ratio
 from mpc_lab.inference.estimates import significance
-from mpc_lab.vocabulary import OVERVALUED, UNDERVALUED, Floats
+from mpc_lab.pairing.kernels import kernel
+from mpc_lab.vocabulary import OVERVALUED, UNDERVALUED, Flags, Floats, Ints
 
 CONDITIONS = Conditions(scores="neighbours", queries="same", looks_at="outcomes")
 _HIGHEST_RANK = 10
@@ -64,17 +65,21 @@ def inequalities(case: Case, *, by_rank: bool = False, draws: int = DRAWS) -> li
 
 def _test(case: Case, side: str, rank: int | None) -> _Inequality:
     lists = case.lists
-    member = case.member[lists.row]
-    y = case.ranking.outcome[lists.row]
-    upper = lists.uppers
-    wanted = (member[upper] == (side == "above")) & (member[upper] != member[upper + 1])
-    if rank is not None:
-        wanted &= lists.position[upper] == rank
-    upper = upper[wanted]
-    sums = lists.by_cluster(y[upper] - y[upper + 1], lists.query[upper])
-    counts = lists.by_cluster(np.ones(lists.n_queries), np.arange(lists.n_queries))
+    upper = lists.uppers if rank is None else lists.uppers[lists.position[lists.uppers] == rank]
+    sums, counts = np.zeros(lists.n_clusters), lists.clusters
+    weight = np.empty(0) if lists.weight is None else lists.weight
+    n = _add_neighbours(
+        upper,
+        case.listed_member,
+        side == "above",
+        case.listed_outcome,
+        lists.query,
+        lists.cluster,
+        weight,
+        sums,
+    )
     found = ratio(sums, counts, level=case.level)
-    if not len(upper):
+    if not n:
         found = Clustered(0.0, reason="no such neighbours")
     p, z = float("nan"), float("nan")
     if found.estimable:
@@ -84,6 +89,30 @@ def _test(case: Case, side: str, rank: int | None) -> _Inequality:
         z = float(np.copysign(max(ndtri(stdtr(found.dof, -abs(t))), -_LARGEST_Z), t))
     name = f"inequality_group_{side}" + ("" if rank is None else f"_{rank}")
     return _Inequality(side, name, found, p, z, (sums - found.estimate * counts) / counts.sum())
+
+
+@kernel
+def _add_neighbours(
+    uppers: Ints,
+    member: Flags,
+    above: bool,
+    outcome: Floats,
+    query: Ints,
+    cluster: Ints,
+    weight: Floats,
+    to: Floats,
+) -> int:
+    """Add the difference of outcomes of neighbours with one in the group, and count them.
+
+    `above`: whether it is the upper one. They add to their cluster, times the weight of the query.
+    """
+    n = 0
+    for upper in uppers:
+        if member[upper] == above and member[upper + 1] != above:
+            difference, of = outcome[upper] - outcome[upper + 1], query[upper]
+            to[cluster[of]] += difference * weight[of] if len(weight) else difference
+            n += 1
+    return n
 
 
 def _as_comparison(one: _Inequality, a: float) -> Comparison:

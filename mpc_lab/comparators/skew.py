@@ -58,21 +58,23 @@ def skews(case: Case) -> list[Comparison]:
     with application to LinkedIn talent search.
     """
     k, level, lists = check_count("k", case.k, at_most=_MOST_PLACES), case.level, case.lists
-    member = case.member[lists.row]
-    both = [_skew(lists, side, k, level) for side in (member, ~member)]
+    inside, member = case.n_inside, case.listed_member
+    top, in_top = np.minimum(k, lists.sizes), np.zeros(lists.n_queries)
+    _count_top(lists.starts, lists.query, member, k, in_top)
+    sides = ((inside, in_top), (lists.sizes - inside, top - in_top))
+    both = [_skew(lists, *side, k, level) for side in sides]
     found = comparison(f"skew@{k}", both[0], CONDITIONS, high_is=OVERVALUED)
     return [
         found,
         _extreme(f"min_skew@{k}", both, min, level),
         _extreme(f"max_skew@{k}", both, max, level),
-        _ndkl(lists, member, level),
+        _ndkl(lists, member, inside, level),
     ]
 
 
-def _skew(lists: Lists, member: Flags, k: int, level: float) -> Clustered:
+def _skew(lists: Lists, inside: Floats, in_top: Floats, k: int, level: float) -> Clustered:
+    """Return the skew of a side of which each query has some rows, and some of them in the top."""
     sizes = lists.sizes
-    inside = lists.by_query(member)
-    in_top = lists.by_query(member & (lists.rank <= k))
     due = np.minimum(k, sizes) * inside / sizes
     every = np.arange(lists.n_queries)
     got, expected = lists.by_cluster(in_top, every), lists.by_cluster(due, every)
@@ -131,11 +133,19 @@ def _extreme_p(there: list[Clustered], pick: _Pick) -> float:
     return min(1.0, 2 * p)
 
 
-def _ndkl(lists: Lists, member: Flags, level: float) -> Comparison:
-    whole = lists.by_query(member) / lists.sizes
+@kernel
+def _count_top(starts: Ints, query: Ints, member: Flags, k: int, to: Floats) -> None:
+    """Count the rows of the group among the first `k` of each list, by query code."""
+    for q in range(len(starts) - 1):
+        for row in range(starts[q], min(starts[q] + k, starts[q + 1])):
+            to[query[row]] += member[row]
+
+
+def _ndkl(lists: Lists, member: Flags, inside: Floats, level: float) -> Comparison:
+    whole = inside / lists.sizes
     divergence = np.zeros(lists.n_queries)
     _add_divergence(lists.query, lists.rank, member, whole, lists.discount, divergence)
-    each = divergence / lists.by_query(lists.discount)
+    each = divergence / lists.discounts
     how: dict[str, Any] = {"weight": lists.weight, "level": level}
     mean = mean_over_queries(each, lists.cluster, lists.n_clusters, **how)
     made = comparison("ndkl", replace(mean, null=float("nan")), CONDITIONS)

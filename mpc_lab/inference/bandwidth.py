@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.clustered import dot
 from mpc_lab.inference.limit import distinct
-from mpc_lab.pairing.kernels import kernel
-from mpc_lab.pairing.threads import in_order
+from mpc_lab.pairing.kernels import FEW_ROWS, kernel
+from mpc_lab.pairing.threads import at_once, in_order
 from mpc_lab.vocabulary import Floats, Ints
 
 CANDIDATES = 20
@@ -89,19 +90,25 @@ def choose_bandwidth(distance: Floats, d: Floats, query: Ints) -> Bandwidth:
     widest = float(distance.max())
     unit = 2.0 ** math.frexp(widest)[1] if 0 < widest < 1e300 else max(widest, 1.0)
     distance = distance / unit
-    middle, candidates = _candidates(distance)
-    starts, distance, d = _by_query(query, distance, d)
+    few = len(distance) < FEW_ROWS
+    (middle, candidates), (starts, distance, d) = at_once(
+        partial(_candidates, distance), partial(_by_query, query, distance, d), here=few
+    )
     # About their mean, so that large differences do not cancel in sums; no slope depends on it.
     with np.errstate(all="ignore"):
         d = d - d.mean()
-    m2, s2 = _curvature(distance, d, starts, middle)
+    (m2, s2), (bias, variance) = at_once(
+        partial(_curvature, distance, d, starts, middle),
+        partial(_errors, distance, d, starts, candidates),
+        here=few,
+    )
     # In Python's own numbers, which know infinity without a warning.
     curved = m2 / unit / unit, s2 / unit / unit
     if not np.isfinite(m2):
         missing = np.full(len(candidates), np.inf)
         return Bandwidth(float(candidates[-1] * unit), candidates * unit, missing, *curved)
     with np.errstate(all="ignore"):
-        found = _squared_errors(distance, d, starts, candidates, m2**2 + s2**2)
+        found = (m2**2 + s2**2) * bias**2 / 4 + variance
     criterion = np.nan_to_num(found, nan=np.inf, posinf=np.inf)
     best = int(criterion.argmin()) if np.isfinite(criterion).any() else len(candidates) - 1
     return Bandwidth(float(candidates[best] * unit), candidates * unit, criterion, *curved)
@@ -146,7 +153,7 @@ _CUBIC = 4
 def _curvature(distance: Floats, d: Floats, starts: Ints, middle: float) -> tuple[float, float]:
     """Return twice the coefficient of Δ² in a cubic up to the median, and its standard error."""
     none = float("nan"), float("nan")
-    if distinct(distance[distance <= middle]) < _CUBIC:
+    if distinct(distance, middle) < _CUBIC:
         return none
     table = np.zeros((len(starts) - 1, 3 * _CUBIC - 1))
     _add_cubes(distance / middle, d, starts, table)
@@ -188,10 +195,8 @@ def _add_cubes(x: Floats, d: Floats, starts: Ints, table: Floats) -> None:
 _POWERS, _SUMS = 5, 8
 
 
-def _squared_errors(
-    distance: Floats, d: Floats, starts: Ints, candidates: Floats, curved: float
-) -> Floats:
-    """Return the squared error expected of the local linear fit inside each bandwidth.
+def _errors(distance: Floats, d: Floats, starts: Ints, candidates: Floats) -> tuple[Floats, Floats]:
+    """Return b(h) and V(h) of the local linear fit inside each bandwidth; V may be infinite.
 
     The fits and their variances are made of sums between one bandwidth and the next, so that all
     of them take two walks over the pairs.
@@ -204,19 +209,21 @@ def _squared_errors(
     total = np.zeros((len(candidates), _SUMS))
     _add_powers(distance, d, place, unit, total)
     _add_up(total, unit)
-    lines = [
-        _line(sums, share, is_line=several)
-        for sums, share, several in zip(
-            total, unit / candidates, reach > distance.min(), strict=True
-        )
-    ]
+    with np.errstate(all="ignore"):
+        lines = [
+            _line(sums, share, is_line=several)
+            for sums, share, several in zip(
+                total, unit / candidates, reach > distance.min(), strict=True
+            )
+        ]
     slopes = np.array([line[0] for line in lines])
     squares, queries = np.zeros(len(candidates)), np.zeros(len(candidates), dtype=np.int64)
     _square(distance, d, place, unit, starts, slopes, squares, queries)
     n = total[:, 0]
-    variance = squares * queries / (queries - 1) * (n - 1) / (n - 2)
-    bias = np.array([line[1] for line in lines]) * unit**2
-    return np.where((queries > 1) & (n > 2), curved * bias**2 / 4 + variance, np.inf)
+    with np.errstate(all="ignore"):
+        variance = squares * queries / (queries - 1) * (n - 1) / (n - 2)
+        bias = np.array([line[1] for line in lines]) * unit**2
+    return bias, np.where((queries > 1) & (n > 2), variance, np.inf)
 
 
 def _line(total: Floats, share: float, *, is_line: bool) -> tuple[Floats, float]:

@@ -8,6 +8,7 @@ adds up to, and `from_influence` any smooth function of sums over queries.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,10 @@ from mpc_lab.inference.estimates import (
     estimate,
     t_interval,
 )
-from mpc_lab.pairing.kernels import kernel, stable_order
+from mpc_lab.inference.shared_codes import dyads, inside_queries
+from mpc_lab.pairing.kernels import FEW_ROWS, kernel
 from mpc_lab.pairing.moments import Quadratic
+from mpc_lab.pairing.threads import at_once
 from mpc_lab.vocabulary import ITEM, VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -217,14 +220,15 @@ def pair_codes(
             f"query, item_i and item_j must have one entry for each pair; got {len(query)}, "
             f"{len(i)} and {len(j)}."
         )
-    dyad = _joint(np.minimum(i, j), np.maximum(i, j))
-    twice = _joint(np.concatenate([i, j]), np.concatenate([query, query]))
-    dyad_query = _joint(dyad, query)
+    few = len(query) < FEW_ROWS
+    dyad, (inside, outside, dyad_query) = at_once(
+        partial(dyads, i, j), partial(inside_queries, query, i, j), here=few
+    )
     if owner != ITEM:
         dyad, dyad_query = (np.where(i == j, -1, codes) for codes in (dyad, dyad_query))
     return PairCodes(
         query,
-        ItemCodes(i, j, dyad, twice[: len(i)], twice[len(i) :], dyad_query, owner),
+        ItemCodes(i, j, dyad, inside, outside, dyad_query, owner),
         weight,
     )
 
@@ -325,15 +329,6 @@ def totals(code: Ints, values: Floats) -> Floats:
 
 def _distinct(code: Ints) -> int:
     return int(np.count_nonzero(np.bincount(code)))
-
-
-def _joint(one: Ints, other: Ints) -> Ints:
-    """Return dense codes of the combinations of two codes."""
-    key = one * (int(other.max(initial=0)) + 1) + other
-    order = stable_order(key)
-    ordered, code = key[order], np.empty(len(key), dtype=np.int64)
-    code[order] = np.cumsum(ordered != np.concatenate([ordered[:1], ordered[:-1]]))
-    return code
 
 
 _NAN = float("nan")

@@ -82,12 +82,12 @@ FEWEST_DISTANCES = 4
 
 
 @kernel
-def distinct(values: Floats) -> int:
-    """Return how many different numbers there are, or 4 where there are more."""
+def distinct(values: Floats, most: float = np.inf) -> int:
+    """Return how many different numbers there are up to `most`, or 4 where there are more."""
     seen = np.empty(FEWEST_DISTANCES)
     found = 0
     for value in values:
-        if not (seen[:found] == value).any():
+        if value <= most and not (seen[:found] == value).any():
             seen[found] = value
             found += 1
             if found == FEWEST_DISTANCES:

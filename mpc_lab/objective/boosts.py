@@ -7,9 +7,10 @@ over two runs, with no sort and no list of pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,19 @@ from mpc_lab.objective.antitonic import (
     fit_antitonic,
     split_cells,
 )
+from mpc_lab.objective.boost_kernels import (
+    CC,
+    CLUSTERS,
+    CU,
+    N_SUMS,
+    PAIRS,
+    SQUARES,
+    SUM,
+    UU,
+    add_windows,
+    list_window,
+    merge_boosted,
+)
 from mpc_lab.objective.ndcg import (
     Change,
     QueryObjective,
@@ -36,9 +50,10 @@ from mpc_lab.objective.ndcg import (
     query_codes,
     query_objective,
 )
-from mpc_lab.pairing.kernels import interruptible, kernel
+from mpc_lab.pairing.kernels import FEW_ROWS, interruptible
 from mpc_lab.pairing.log import Log, sort_rows
 from mpc_lab.pairing.moments import Quadratic
+from mpc_lab.pairing.threads import in_order
 from mpc_lab.vocabulary import VARIANCES, Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -113,151 +128,6 @@ def _run(log: Log, ranking: Ranking, chosen: Flags) -> Run:
     )
 
 
-PAIRS, CLUSTERS, SUM, SQUARES, CC, CU, UU = range(7)
-N_SUMS = 7
-
-
-@kernel
-def add_windows(
-    units: Ints,
-    kept: Flags,
-    in_starts: Ints,
-    in_score: Floats,
-    in_outcome: Floats,
-    out_starts: Ints,
-    out_score: Floats,
-    out_outcome: Floats,
-    low: Floats,
-    high: Floats,
-    center: float,
-    sums: Floats,
-) -> None:
-    """Add, for each k, the cross-group pairs with low[k] ≤ s(j) − s(i) ≤ high[k].
-
-    `sums` (k, 7) are pairs, units with a pair, Σx and Σx² over pairs, x = d − center, and over
-    units Σc², ΣcU and ΣU², as in `mpc_lab.pairing.moments.Quadratic`. Both ends only move forward
-    as i does, so a step costs the rows of the unit, however many pairs there are.
-    """
-    for unit in range(len(units) - 1):
-        if not kept[unit]:
-            continue
-        for k in range(len(low)):
-            pairs, total, squares = 0.0, 0.0, 0.0
-            for q in range(units[unit], units[unit + 1]):
-                first, last = out_starts[q], out_starts[q + 1]
-                if first == last:
-                    continue
-                # Outcomes are measured from one of them, so that large ones do not cancel.
-                origin = out_outcome[first]
-                behind, ahead = first, first
-                y_total, y_squares = 0.0, 0.0
-                for i in range(in_starts[q], in_starts[q + 1]):
-                    while ahead < last and out_score[ahead] - in_score[i] <= high[k]:
-                        y = out_outcome[ahead] - origin
-                        y_total += y
-                        y_squares += y * y
-                        ahead += 1
-                    while behind < ahead and out_score[behind] - in_score[i] < low[k]:
-                        y = out_outcome[behind] - origin
-                        y_total -= y
-                        y_squares -= y * y
-                        behind += 1
-                    if behind == ahead:
-                        y_total, y_squares = 0.0, 0.0
-                        continue
-                    n = ahead - behind
-                    y = in_outcome[i] - origin - center
-                    pairs += n
-                    total += n * y - y_total
-                    squares += (n * y - 2 * y_total) * y + y_squares
-            if pairs:
-                line = sums[k]
-                line[PAIRS] += pairs
-                line[CLUSTERS] += 1
-                line[SUM] += total
-                line[SQUARES] += squares
-                line[CC] += pairs * pairs
-                line[CU] += pairs * total
-                line[UU] += total * total
-
-
-@kernel
-def list_window(
-    units: Ints,
-    kept: Flags,
-    in_starts: Ints,
-    in_score: Floats,
-    out_starts: Ints,
-    out_score: Floats,
-    low: float,
-    high: float,
-    i: Ints,
-    j: Ints,
-) -> None:
-    """Write down the pairs of one window; `i` and `j` have room for as many as were counted."""
-    n = 0
-    for unit in range(len(units) - 1):
-        if not kept[unit]:
-            continue
-        for q in range(units[unit], units[unit + 1]):
-            behind, last = out_starts[q], out_starts[q + 1]
-            for one in range(in_starts[q], in_starts[q + 1]):
-                while behind < last and out_score[behind] - in_score[one] < low:
-                    behind += 1
-                for other in range(behind, last):
-                    if out_score[other] - in_score[one] > high:
-                        break
-                    i[n], j[n] = one, other
-                    n += 1
-
-
-@kernel
-def merge_boosted(
-    in_starts: Ints,
-    in_score: Floats,
-    in_worth: Floats,
-    in_place: Ints,
-    in_turn: Ints,
-    out_starts: Ints,
-    out_score: Floats,
-    out_worth: Floats,
-    out_place: Ints,
-    out_turn: Ints,
-    alpha: float,
-    weights: Floats,
-    dcg: Floats,
-    moved: Ints,
-) -> None:
-    """Write the DCG of each query with g raised by α, and how many of its places have a new row."""
-    for q in range(len(dcg)):
-        i, j = in_starts[q + 1] - 1, out_starts[q + 1] - 1
-        here = in_starts[q + 1] + out_starts[q + 1] - 1
-        rank, dcg[q], moved[q] = 0, 0.0, 0
-        while i >= in_starts[q] or j >= out_starts[q]:
-            if j < out_starts[q] or (i >= in_starts[q] and in_score[i] + alpha > out_score[j]):
-                value = in_score[i] + alpha
-            else:
-                value = out_score[j]
-            shared, gain, tied = 0.0, 0.0, 0
-            while True:
-                inside = i >= in_starts[q] and in_score[i] + alpha == value
-                outside = j >= out_starts[q] and out_score[j] == value
-                if not inside and not outside:
-                    break
-                if inside and (not outside or in_turn[i] < out_turn[j]):
-                    gain += in_worth[i]
-                    moved[q] += in_place[i] != here - rank
-                    i -= 1
-                else:
-                    gain += out_worth[j]
-                    moved[q] += out_place[j] != here - rank
-                    j -= 1
-                shared += weights[rank]
-                rank += 1
-                tied += 1
-            dcg[q] += gain * (shared / tied)
-
-
 @dataclass(frozen=True)
 class Gaps:
     """MPC(α) at each step; arrays over α.
@@ -289,14 +159,22 @@ class Boosts:
     group : str
     weights, gain
         The weights and gain of the objective, as in `mpc_lab.objective.ndcg.query_objective`.
+    log : Log, optional
+        The rows sorted by the logged scores, with any groups, where they are sorted already.
     """
 
     def __init__(
-        self, ranking: Ranking, group: str, *, weights: Weights = None, gain: str = "linear"
+        self,
+        ranking: Ranking,
+        group: str,
+        *,
+        weights: Weights = None,
+        gain: str = "linear",
+        log: Log | None = None,
     ) -> None:
         ranking.group_index(group)
         self.ranking, self.group = ranking, group
-        self.log = sort_rows(ranking)
+        self.log = sort_rows(ranking) if log is None else log
         self.runs: Runs = split(self.log, ranking, group)
         self._weights = position_weights(weights, int(np.diff(self.log.starts).max(initial=0)))
         self._gain = gain
@@ -369,8 +247,12 @@ class Boosts:
         weighted = self.ranking.weight is not None
         if VARIANCES[cluster].needs_items or weighted:
             items = self._items(cluster) if VARIANCES[cluster].needs_items else None
-            listed = (self._pairs(a, epsilon, some, n) for a, n in zip(steps, pairs, strict=True))
-            estimates = _stack([self._estimate(*rows, items, cluster, level) for rows in listed])
+
+            def listed(step: int) -> Estimates:
+                rows = self._pairs(float(steps[step]), epsilon, some, int(pairs[step]))
+                return self._estimate(*rows, items, cluster, level)
+
+            estimates = _stack(list(in_order(listed, range(len(steps)), here=self._is_small)))
         else:
             estimates = estimate(
                 pairs,
@@ -385,6 +267,10 @@ class Boosts:
             )
         mean = estimates.estimate if weighted else self._center + sums[:, SUM] / known
         return Gaps(steps, pairs, mean, estimates)
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.log.row) < FEW_ROWS
 
     def objective(self, alpha: float) -> tuple[QueryObjective, Ints]:
         """Return the objective under a boost, and how many places of each list have a new row.
@@ -425,6 +311,12 @@ class Boosts:
         change = change_between(self.ranking, self.baseline, after, kept=some, level=level)
         rows = self.baseline.size[some].sum()
         return change, float(moved[some].sum() / rows) if rows else float("nan")
+
+    def changes(self, alphas: Floats, *, level: float = 0.95) -> Iterator[tuple[Change, float]]:
+        """Yield the `change` of each boost."""
+        # What all boosts are compared with is made before threads could make it twice.
+        few = self._is_small or not len(self.baseline.dcg)
+        return in_order(partial(self.change, level=level), alphas.tolist(), here=few)
 
     def _windows(self, steps: Floats, epsilon: float, kept: Flags) -> Floats:
         inside, outside = self.runs.inside, self.runs.outside
@@ -493,7 +385,10 @@ class Boosts:
 
 
 def _dense(code: Ints) -> Ints:
-    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+    """Return new codes, from 0 and without gaps, in the order of the old ones."""
+    there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
+    there[code] = True
+    return (np.cumsum(there) - 1)[code]
 
 
 def _stack(cells: list[Estimates]) -> Estimates:
@@ -560,7 +455,7 @@ def boost_curve(
     ready = prepare(ranking, group, weights, gain)
     steps = _alphas(alphas, ready.ranking)
     epsilon = check_epsilon(epsilon)
-    changes = [ready.change(alpha, level=level) for alpha in steps]
+    changes = list(ready.changes(steps, level=level))
     columns: dict[str, list[float]] = {}
     for change, _ in changes:
         for name, value in change.flat().items():

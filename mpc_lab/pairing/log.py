@@ -331,6 +331,11 @@ def _merge(
     return new_score, mask, new_outcome, new_item, new_owner, new_row, new_tie
 
 
+def with_groups(log: Log, masks: Masks) -> Log:
+    """Return the log with other groups, given their masks by row of the ranking."""
+    return replace(log, masks=np.take(masks, log.row, axis=1))
+
+
 def select_groups(masks: Masks, chosen: Ints) -> Masks:
     """Return masks in which group k is the chosen group ``chosen[k]``."""
     selected = np.zeros((max(1, -(-len(chosen) // 64)), masks.shape[1]), dtype=np.uint64)
@@ -440,7 +445,7 @@ def compare_group(
     """
     masks = ranking.member(group).astype(np.uint64)[None]
     if scores is None and logged is not None:
-        whole = replace(logged, masks=np.take(masks, logged.row, axis=1))
+        whole = with_groups(logged, masks)
     else:
         whole = sort_rows(ranking, scores, masks)
     if terms.are_default:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mpc_lab.pairing.log import PlainWalk, Task
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 
 def in_order(
@@ -69,6 +70,15 @@ def _in_order(
     finally:
         stop[0] = 1
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def at_once(
+    one: Callable[[], Result], other: Callable[[], Other], *, here: bool
+) -> tuple[Result, Other]:
+    """Return what two pieces of work give; where not `here`, they are done on two threads."""
+    work: list[Callable[[], Any]] = [one, other]
+    first, second = in_order(lambda job: job(), work, here=here)
+    return first, second
 
 
 class ThreadedWalk(PlainWalk):

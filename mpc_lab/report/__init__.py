@@ -113,19 +113,19 @@ def page(
     context = Context(audit, pairs, covariates, gate, show_ids)
     bodies = []
     sections = [one for one in SECTIONS if one.is_for is None or one.is_for(context)]
-    with Progress(progress, unit="section") as bar:
+    with Progress(progress, unit="section") as bar, context.asking_ahead():
         done = bar("writing the report", len(sections))
+        # The overview needs no other answer, so that it is drawn while the others are worked out.
+        head = [context.attempt(make, context) for make in (_chips, poor_checks, _overview)]
         for section in sections:
             bodies.append(_body(context, section))
             if done:
                 done()
+        head.append(context.attempt(story, context))
     index = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
     contents = "".join(
         f'<section id="{one.name}"><h2>{k}. {escape(one.title)}</h2>{body}</section>'
         for k, (one, body) in enumerate(zip(sections, bodies, strict=True), start=1)
-    )
-    head = "".join(
-        context.attempt(make, context) for make in (_chips, poor_checks, _overview, story)
     )
     scripts, policy = _scripts()
     own = files("mpc_lab.report").joinpath("style.css").read_text("utf-8")
@@ -137,7 +137,7 @@ def page(
         '<meta name="referrer" content="no-referrer">'
         f"<title>{escape(heading)}</title><style>{style}</style></head><body data-address>"
         f"<header><h1>{escape(heading)}</h1>{_subtitle(context)}</header>"
-        f'{head}<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
+        f'{"".join(head)}<nav aria-label="Contents"><ol>{index}</ol></nav><main>{contents}</main>'
         f"{scripts}</body></html>\n"
     )
 
@@ -155,6 +155,7 @@ def _chips(context: Context) -> str:
 
 def _overview(context: Context) -> str:
     """Return the picture of the whole audit, once for wide pages and once for narrow ones."""
+    context.make_curves()
     rail = alive.rail_of(context.audit, "overview")
     pictures = (
         # The chips of the page say its second line already.

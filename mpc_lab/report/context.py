@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,22 +18,32 @@ from mpc_lab.charts.boost import draw as draw_boost
 from mpc_lab.charts.theme import specification, svg_of
 from mpc_lab.errors import MpcError
 from mpc_lab.html import can_draw, paragraphs
-from mpc_lab.results.base import need_rows, settings
+from mpc_lab.report.ahead import Answers
+from mpc_lab.results.base import is_rank_only, need_rows, settings
+from mpc_lab.results.questions.boosts import boost_curve, fair_boost, prepare_boosts
+from mpc_lab.results.questions.drivers import heaviest
+from mpc_lab.results.questions.limit import tie as both_sides
 from mpc_lab.results.summary import Cell, Slice, slices
 from mpc_lab.text import listing, percent, quote
-from mpc_lab.vocabulary import DIRECTIONS
+from mpc_lab.vocabulary import DIRECTIONS, MODES
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from mpc_lab.charts.theme import AnyChart
+    from mpc_lab.objective.boosts import Boosts
     from mpc_lab.results import Audit
     from mpc_lab.results.questions.boosts import FairBoost
+    from mpc_lab.results.questions.certificate import Certificate
+    from mpc_lab.results.questions.limit import Tie
     from mpc_lab.results.questions.partial import PartialGaps
 
 # At most this many groups are looked at one by one, which bounds the size of the page.
 CLOSELY = 6
 UNFLAGGED = 2
+# Of how many of them rivals and boosts are drawn.
+DRAWN = 3
+PLACEBOS = 100
 _BOOST_STEPS = 41
 # Ids of clipping paths, which every drawing counts from 0.
 _TAG = re.compile(r"<(?:g|path|line|text)\b[^<>]*>")
@@ -93,8 +104,7 @@ class Context:
     gate: str = ""
     show_ids: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _limits: dict[tuple[str, str, str], xr.Dataset] = field(default_factory=dict)
-    _boosts: dict[str, FairBoost] = field(default_factory=dict)
+    _answers: Answers = field(default_factory=Answers)
     _boost_charts: dict[str, AnyChart] = field(default_factory=dict)
 
     @cached_property
@@ -156,29 +166,131 @@ class Context:
             f"out to keep this page short: {named}."
         )
 
-    @cached_property
+    @contextmanager
+    def asking_ahead(self) -> Iterator[None]:
+        """Answer the questions of all chapters in their order, while this thread draws."""
+        try:
+            if self.has_rows:
+                self._ask_ahead()
+            yield
+        finally:
+            self._answers.close()
+
+    def _ask_ahead(self) -> None:
+        """Ask for what each chapter asks, in the order of chapters."""
+        ask, part = self._answers.ask_ahead, self.part
+        ask("curves", self._make_curves)
+        cells = [(cell.group, part.rule, part.mode) for cell in self.focus]
+        for cell in cells:
+            if not is_rank_only(self.audit):
+                ask(("tie", *cell[:2]), self._tie(*cell[:2]))
+                ask(("limit", *cell), self._limit(*cell))
+                ask(("certificate", *cell[:2]), self._certificate(*cell[:2]))
+        for cell in cells:
+            ask(("heaviest", *cell), self._heaviest(*cell))
+        if cells:
+            ask("balance", self._balance)
+        if len(self.audit.groups) > 1:
+            ask("partial", self._partial)
+        if cells:
+            ask("rivals", self._rivals)
+        for cell in cells[:DRAWN]:
+            if not is_rank_only(self.audit):
+                ask(("boost", cell[0]), self._boost(cell[0]))
+                ask(("boost_curve", cell[0]), self._boost_curve(cell[0]))
+
+    def make_curves(self) -> None:
+        """Make the curves of all groups of the overview, in one walk together."""
+        self._answers.get("curves", self._make_curves)
+
+    def _make_curves(self) -> None:
+        alive.make_curves(self.audit)
+
+    def tie(self, group: str, rule: str) -> Tie:
+        """Return both sides of a tie of a group."""
+        return self._answers.get(("tie", group, rule), self._tie(group, rule))
+
+    def _tie(self, group: str, rule: str) -> Callable[[], Tie]:
+        return lambda: both_sides(self.audit, group, rule)
+
+    @property
     def partial(self) -> PartialGaps:
         """The gaps net of other groups and covariates, which the story and a chapter show."""
+        return self._answers.get("partial", self._partial)
+
+    def _partial(self) -> PartialGaps:
         return self.audit.partial(self.covariates)
 
     def limit(self, group: str, rule: str, mode: str) -> xr.Dataset:
         """Return the limit ε → 0 of a cell, which the story and a chapter show."""
         cell = (group, rule, mode)
-        if cell not in self._limits:
-            self._limits[cell] = self.audit.limit(*cell)
-        return self._limits[cell]
+        return self._answers.get(("limit", *cell), self._limit(*cell))
+
+    def _limit(self, group: str, rule: str, mode: str) -> Callable[[], xr.Dataset]:
+        return lambda: self.audit.limit(group, rule, mode)
+
+    def certificate(self, group: str, rule: str) -> Certificate:
+        """Return the certificate of a group."""
+        return self._answers.get(("certificate", group, rule), self._certificate(group, rule))
+
+    def _certificate(self, group: str, rule: str) -> Callable[[], Certificate]:
+        return lambda: self.audit.certificate(group, rule)
+
+    def heaviest(self, group: str, rule: str, mode: str) -> list[xr.Dataset]:
+        """Return the query and the item that move the gap of a cell most."""
+        cell = (group, rule, mode)
+        return self._answers.get(("heaviest", *cell), self._heaviest(*cell))
+
+    def _heaviest(self, group: str, rule: str, mode: str) -> Callable[[], list[xr.Dataset]]:
+        return lambda: heaviest(self.audit, group, rule, mode)
+
+    @property
+    def balance(self) -> xr.Dataset:
+        """How alike the two sides of the pairs of each group of `focus` are, with placebos."""
+        return self._answers.get("balance", self._balance)
+
+    def _balance(self) -> xr.Dataset:
+        names, rule = [cell.group for cell in self.focus], self.part.rule
+        mode = self._mode_of_one_side
+        return self.audit.balance(self.covariates, names, rule, mode, permutations=PLACEBOS)
+
+    @property
+    def _mode_of_one_side(self) -> str:
+        """The mode of the report, or where it is the mean of two sides the first other one."""
+        modes: list[str] = [self.part.mode, *self.audit.headline["pairing_mode"].values.tolist()]
+        return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])
+
+    @property
+    def rivals(self) -> xr.Dataset:
+        """What other measures say of each group of `focus`."""
+        return self._answers.get("rivals", self._rivals)
+
+    def _rivals(self) -> xr.Dataset:
+        return self.audit.compare([cell.group for cell in self.focus])
 
     def boost(self, group: str) -> FairBoost:
         """Return the boost of a group, which the story and a chapter show."""
-        if group not in self._boosts:
-            self._boosts[group] = self.audit.fair_boost(group)
-        return self._boosts[group]
+        return self._answers.get(("boost", group), self._boost(group))
+
+    def _boost(self, group: str) -> Callable[[], FairBoost]:
+        return lambda: fair_boost(self.audit, group, None, self._prepared(group))
+
+    def _prepared(self, group: str) -> Boosts:
+        """Return a group ready to be boosted, which its boost and the curve share."""
+        return self._answers.get(("prepared", group), lambda: prepare_boosts(self.audit, group))
+
+    def _boost_curve(self, group: str) -> Callable[[], xr.Dataset]:
+        def follow() -> xr.Dataset:
+            spread = need_rows(self.audit, "report").score_std
+            steps = np.linspace(-spread, spread, _BOOST_STEPS)
+            return boost_curve(self.audit, group, steps, None, self._prepared(group))
+
+        return follow
 
     def boost_chart(self, group: str) -> AnyChart:
         """Return the chart of the boost of a group, which the story and a chapter show."""
         if group not in self._boost_charts:
-            spread = need_rows(self.audit, "report").score_std
-            curve = self.audit.boost_curve(group, np.linspace(-spread, spread, _BOOST_STEPS))
+            curve = self._answers.get(("boost_curve", group), self._boost_curve(group))
             self._boost_charts[group] = draw_boost(self.audit, curve, self.boost(group))
         return self._boost_charts[group]
 

@@ -22,7 +22,8 @@ def audit():
 def written(audit, pairs):
     """Return the report of an audit, with fewer placebos than a user's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 20)
+        for module in ("context", "sections.checks"):
+            patch.setattr(f"mpc_lab.report.{module}.PLACEBOS", 20)
         return page(audit, pairs=pairs)
 
 

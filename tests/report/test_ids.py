@@ -50,7 +50,8 @@ def page(audit, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         # The data of a chart is in the page beside its drawing.
         patch.setattr("mpc_lab.report.context.svg_of", lambda _: "<svg></svg>")
-        patch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 10)
+        for module in ("context", "sections.checks"):
+            patch.setattr(f"mpc_lab.report.{module}.PLACEBOS", 10)
         return audit.report(path, pairs=20, progress=False).read_text("utf-8")
 
 

@@ -6,19 +6,17 @@ import math
 
 import xarray as xr
 
-from mpc_lab.charts import alive
+from mpc_lab.charts.tie import draw as draw_tie
 from mpc_lab.html import Head, escape, label, paragraphs, table
-from mpc_lab.report.context import Context
+from mpc_lab.report.context import PLACEBOS, Context
 from mpc_lab.results.base import is_rank_only
-from mpc_lab.results.questions.drivers import heaviest, heaviest_in_words
+from mpc_lab.results.questions.drivers import heaviest_in_words
 from mpc_lab.results.questions.limit import sides_by_place
 from mpc_lab.results.questions.power import gap_that_matters
 from mpc_lab.results.summary import Cell, decimals_of
 from mpc_lab.text import NOTHING, beside, entry, minus, p_value, percent, quote, with_ends
-from mpc_lab.vocabulary import MODES
 
 _ROWS = 50
-_PLACEBOS = 100
 _POWER = 0.8
 
 
@@ -31,7 +29,7 @@ def curves(context: Context) -> str:
         "curves tend to fall."
     )
     # The overview has the curves of all groups, and one walk makes them together with these.
-    alive.make_curves(context.audit)
+    context.make_curves()
     pieces = [_of_ties(context), paragraphs([how], "soft")]
     pieces.append(paragraphs([context.focus_note()], "note"))
     for cell in context.focus:
@@ -60,7 +58,10 @@ def _curve(context: Context, cell: Cell) -> str:
 
 
 def _tie(context: Context, cell: Cell) -> str:
-    return context.draw("tie", cell.group, context.part.rule)
+    rule = context.part.rule
+    return context.figure(
+        draw_tie(context.audit, cell.group, rule, lambda: context.tie(cell.group, rule))
+    )
 
 
 def _of_ties(context: Context) -> str:
@@ -98,7 +99,7 @@ def _limit(context: Context, cell: Cell) -> str:
 
 
 def _certificate(context: Context, cell: Cell) -> str:
-    found = context.audit.certificate(cell.group, context.part.rule)
+    found = context.certificate(cell.group, context.part.rule)
     return f"<p><b>Certificate:</b> {minus(escape(found.sentence))}</p>"
 
 
@@ -119,7 +120,7 @@ def ladder(context: Context) -> str:
 def _heaviest(context: Context, cell: Cell) -> str:
     """Name the query, and the item, without which the gap would change most."""
     part = context.part
-    found = heaviest(context.audit, cell.group, part.rule, part.mode)
+    found = context.heaviest(cell.group, part.rule, part.mode)
     words = [heaviest_in_words(one, show_ids=context.show_ids) for one in found]
     return paragraphs(words, "note")
 
@@ -172,13 +173,10 @@ def balance(context: Context) -> str:
 
 def _balance(context: Context) -> str:
     names = [cell.group for cell in context.focus]
-    mode = _of_one_side(context)
-    found = context.audit.balance(
-        context.covariates, names, context.part.rule, mode, permutations=_PLACEBOS
-    )
+    found = context.balance
     level = float(context.options.get("level", 0.95))
     how = (
-        f"Placebos: {_PLACEBOS} groups of the same size with members drawn at random"
+        f"Placebos: {PLACEBOS} groups of the same size with members drawn at random"
         f"{_drawn(found)}. At most about {percent(round(1 - level, 4))} of them should be rejected "
         "by the audit's own standard errors; many more would say that its intervals are too "
         "narrow. Where the group has more items that are shown often, or more that are shown "
@@ -206,15 +204,6 @@ def _balance(context: Context) -> str:
         "Only the position in the list is compared: audit.report(…, covariates=[…]) adds columns."
     )
     return "".join([*pieces, *([] if context.covariates else [paragraphs([more], "soft")])])
-
-
-def _of_one_side(context: Context) -> str:
-    """Return the mode of the report, or where it is the mean of two sides the first other one."""
-    modes: list[str] = [
-        context.part.mode,
-        *context.audit.headline["pairing_mode"].values.tolist(),
-    ]
-    return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])
 
 
 def _drawn(found: xr.Dataset) -> str:

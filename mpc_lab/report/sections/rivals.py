@@ -5,12 +5,10 @@ from __future__ import annotations
 import xarray as xr
 
 from mpc_lab.html import label, paragraphs
-from mpc_lab.report.context import Context
+from mpc_lab.report.context import DRAWN, Context
 from mpc_lab.results.questions.boosts import FairBoost
 from mpc_lab.results.summary import Cell
 from mpc_lab.text import guard_count, minus
-
-_DRAWN = 3
 
 
 def rivals(context: Context) -> str:
@@ -22,7 +20,7 @@ def rivals(context: Context) -> str:
 
 def _rivals(context: Context) -> str:
     names = [cell.group for cell in context.focus]
-    found = context.audit.compare(names)
+    found = context.rivals
     how = (
         "Measures disagree because they compare different things: items of any query or of one, "
         "with any scores or close ones. None of them is wrong; only close scores in one query ask "
@@ -35,7 +33,7 @@ def _rivals(context: Context) -> str:
         one = found.sel(group=name)
         pieces.append(f"<h3>Group {label(name)}</h3>{paragraphs([one['explanation'].item()])}")
         pieces.append(_flags(one))
-        if k < _DRAWN:
+        if k < DRAWN:
             pieces.append(context.attempt(context.draw, "rivals", name, found=found))
     return "".join(pieces)
 
@@ -58,11 +56,11 @@ def boosts(context: Context) -> str:
         "that knows more about the group may be a better remedy."
     )
     pieces = [paragraphs([how], "soft")]
-    shown = context.focus[:_DRAWN]
+    shown = context.focus[:DRAWN]
     for cell in shown:
         pieces.append(f"<h3>Group {label(cell.group)}</h3>")
         pieces.append(context.attempt(_boost, context, cell))
-    note = context.focus_note(_DRAWN) if shown else "No group has pairs to boost."
+    note = context.focus_note(DRAWN) if shown else "No group has pairs to boost."
     pieces += [paragraphs([note], "note")] if note else []
     return "".join(pieces)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from mpc_lab.errors import MpcError, check_epsilon
 from mpc_lab.results.base import check_label, need_rows, refuse_rank_only, refuse_terms, settings
+from mpc_lab.results.questions.pairs import sort_once
 from mpc_lab.results.schema import AuditBase
 from mpc_lab.text import minus, number, percent, quote
 
@@ -50,6 +51,15 @@ def shown_order_caution(ranking: Ranking) -> str:
     )
 
 
+def prepare_boosts(audit: AuditBase, group: str) -> Boosts:
+    """Return a group of an audit ready to be boosted, from rows that are sorted once."""
+    from mpc_lab.objective.boosts import Boosts
+
+    refuse_boost(audit, "fair_boost")
+    ranking = need_rows(audit, "fair_boost")
+    return Boosts(ranking, group, log=sort_once(audit, ranking))
+
+
 def boost_curve(
     audit: AuditBase,
     group: str,
@@ -66,10 +76,11 @@ def boost_curve(
     refuse_boost(audit, "boost_curve")
     ranking = need_rows(audit, "boost_curve")
     options = settings(audit)
+    width = threshold(audit, group, epsilon)
     found = follow(
-        ready or ranking,
+        ready or prepare_boosts(audit, group),
         group,
-        threshold(audit, group, epsilon),
+        width,
         alphas,
         cluster=str(options["cluster"]),
         level=float(options["level"]),
@@ -77,7 +88,7 @@ def boost_curve(
     variables = _gap_variables(found.gaps) | {"fit": ("alpha", found.fit)}
     variables |= {name: ("alpha", values) for name, values in found.objective.items()}
     variables["share_changed"] = ("alpha", found.share_changed)
-    attrs = {"group": group, "epsilon": threshold(audit, group, epsilon)}
+    attrs: dict[str, Any] = {"group": group, "epsilon": width}
     attrs |= {"level": options["level"], "caution": shown_order_caution(ranking)}
     return xr.Dataset(variables, {"alpha": found.gaps.alpha}, attrs)
 
@@ -229,7 +240,6 @@ def fair_boost(
     audit: AuditBase, group: str, epsilon: float | None, ready: Boosts | None = None
 ) -> FairBoost:
     """Find the boost at which a group's difference is 0; see :meth:`mpc_lab.Audit.fair_boost`."""
-    from mpc_lab.objective.boosts import Boosts
     from mpc_lab.objective.offsets import fair_boost as find
 
     refuse_boost(audit, "fair_boost")
@@ -237,7 +247,7 @@ def fair_boost(
     level, cluster = float(options["level"]), str(options["cluster"])
     ranking = need_rows(audit, "fair_boost")
     width = threshold(audit, group, epsilon)
-    ready = Boosts(ranking, group) if ready is None else ready
+    ready = prepare_boosts(audit, group) if ready is None else ready
     seed = int(options.get("seed", 0))
     found = find(ready, group, width, cluster=cluster, level=level, seed=seed)
     steps = {

@@ -19,7 +19,7 @@ from mpc_lab.results.base import (
     rule_scores,
     settings,
 )
-from mpc_lab.results.questions.pairs import shown_scores
+from mpc_lab.results.questions.pairs import shown_scores, sort_once
 from mpc_lab.results.schema import AuditBase, text
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def _of_every_group(
 ) -> dict[str, list[Comparison]]:
     from mpc_lab.comparators.base import Case
     from mpc_lab.comparators.registry import adjust
-    from mpc_lab.pairing.kernels import n_threads, start_pool
+    from mpc_lab.pairing.kernels import FEW_ROWS
+    from mpc_lab.pairing.threads import in_order
 
     ranking = need_rows(audit, "compare")
     key = (id(ranking), *name)
@@ -85,13 +86,14 @@ def _of_every_group(
         return known
     _, level, seed = inference_options(audit)
     how: dict[str, Any] = {"k": k, "level": level, "seed": seed}
-    first = Case(ranking, audit.groups[0], **how)
+    first = Case(ranking, audit.groups[0], **how, log=sort_once(audit, ranking))
     # What all groups share is made with the first group, before threads could make it twice.
     found = [measure(first)]
-    with start_pool(n_threads()) as pool:
-        found += pool.map(
-            lambda group: measure(Case(ranking, group, **how, like=first)), audit.groups[1:]
-        )
+    found += in_order(
+        lambda group: measure(Case(ranking, group, **how, like=first)),
+        audit.groups[1:],
+        here=ranking.n_rows < FEW_ROWS,
+    )
     made = dict(zip(audit.groups, adjust(found, level), strict=True))
     audit._rivals[key] = made
     return made

@@ -84,14 +84,21 @@ def _given(bandwidth: float) -> float:
 def _chosen(cell: CellRows) -> tuple[float, dict[str, CellPairs]]:
     """Choose the bandwidth from the matched pairs, 0 without any; also return those inside it."""
     from mpc_lab.inference.bandwidth import LARGEST_LIST, choose_bandwidth
+    from mpc_lab.pairing.kernels import FEW_ROWS
     from mpc_lab.pairing.pairs import nearest_distance
+    from mpc_lab.pairing.threads import at_once
 
     reach = nearest_distance(cell.log, LARGEST_LIST, cell.n_matched)
     if np.isnan(reach):
         return 0.0, {}
     i, j = cell.rows_of_pairs("matched", reach, LARGEST_LIST)
-    distance = cell.log.distance(i, j)
-    h = choose_bandwidth(distance, cell.log.contrast(i, j), cell.cluster_code(i)).value
+    few = len(i) < FEW_ROWS
+    distance, (d, query) = at_once(
+        lambda: cell.log.distance(i, j),
+        lambda: (cell.log.contrast(i, j), cell.cluster_code(i)),
+        here=few,
+    )
+    h = choose_bandwidth(distance, d, query).value
     near = distance <= h
     return h, {"matched": cell.pairs_of(i[near], j[near])}
 

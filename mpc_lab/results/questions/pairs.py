@@ -343,12 +343,12 @@ def open_cell(audit: AuditBase, method: str, group: str, rule: str, *modes: str)
     scores = None
     for mode in modes:
         scores = rule_scores(audit, group, rule, mode)
-    logged = _sort_once(audit, ranking)
+    logged = sort_once(audit, ranking)
     log, whole = compare_group(ranking, group, scores, terms_of(settings(audit)), logged)
     return CellRows(ranking, log, whole, rule)
 
 
-def _sort_once(audit: AuditBase, ranking: Ranking) -> Log | None:
+def sort_once(audit: AuditBase, ranking: Ranking) -> Log | None:
     """Return the rows sorted by the logged scores, kept with the audit for the next question.
 
     None where there are so many that they would take too much room for that.

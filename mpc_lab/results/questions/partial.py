@@ -22,6 +22,7 @@ from mpc_lab.results.base import (
     settings,
 )
 from mpc_lab.results.questions.balance import Covariates, read_covariates
+from mpc_lab.results.questions.pairs import sort_once
 from mpc_lab.results.schema import AuditBase, text
 from mpc_lab.results.wording import columns_of, outcome_word
 from mpc_lab.text import listing, minus, number, quote
@@ -196,7 +197,7 @@ def _walk(
     audit: AuditBase, covariates: Covariates
 ) -> Iterator[tuple[Walk, ColumnNames, list[str]]]:
     """Walk the log under its logged scores, on the terms of an audit; name the covariates."""
-    from mpc_lab.pairing.log import apply_terms, select_groups, sort_rows
+    from mpc_lab.pairing.log import apply_terms, select_groups, sort_rows, with_groups
     from mpc_lab.pairing.threads import ThreadedWalk
 
     # Covariates that are given as arrays by row need the rows in memory.
@@ -211,7 +212,8 @@ def _walk(
     names, x = _columns(ranking, covariates)
     _refuse_roles(audit, names)
     chosen = np.array([ranking.group_index(group) for group in audit.groups], dtype=np.int64)
-    log = sort_rows(ranking, masks=select_groups(ranking.masks, chosen))
+    masks, logged = select_groups(ranking.masks, chosen), sort_once(audit, ranking)
+    log = sort_rows(ranking, masks=masks) if logged is None else with_groups(logged, masks)
     log = apply_terms(terms_of(settings(audit)), log, log)
     yield ThreadedWalk(replace(log, extra=x)), ranking.columns, names
 
