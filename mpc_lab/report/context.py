@@ -251,11 +251,11 @@ class Context:
 
     def _balance(self) -> xr.Dataset:
         names, rule = [cell.group for cell in self.focus], self.part.rule
-        mode = self._mode_of_one_side
+        mode = self.mode_of_one_side
         return self.audit.balance(self.covariates, names, rule, mode, permutations=PLACEBOS)
 
     @property
-    def _mode_of_one_side(self) -> str:
+    def mode_of_one_side(self) -> str:
         """The mode of the report, or where it is the mean of two sides the first other one."""
         modes: list[str] = [self.part.mode, *self.audit.headline["pairing_mode"].values.tolist()]
         return next((mode for mode in modes if not MODES[mode].two_sided), modes[0])

@@ -87,4 +87,6 @@ def test_the_page_does_not_depend_on_the_number_of_threads(monkeypatch, tmp_path
     for threads in "21":
         monkeypatch.setenv("MPC_LAB_THREADS", threads)
         pages.append(audit.report(tmp_path / f"{threads}.html", progress=False).read_bytes())
-    assert pages[0] == pages[1]
+    # Not compared in the assertion itself: the difference of two long pages takes minutes to show.
+    alike = pages[0] == pages[1]
+    assert alike

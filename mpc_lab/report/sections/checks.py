@@ -173,7 +173,7 @@ def balance(context: Context) -> str:
 
 def _balance(context: Context) -> str:
     names = [cell.group for cell in context.focus]
-    found = context.balance
+    mode, found = context.mode_of_one_side, context.balance
     level = float(context.options.get("level", 0.95))
     how = (
         f"Placebos: {PLACEBOS} groups of the same size with members drawn at random"
