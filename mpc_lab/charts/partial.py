@@ -11,7 +11,7 @@ import pandas as pd
 from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals
 from mpc_lab.errors import MpcError, check_count
-from mpc_lab.results.questions.partial import COLLINEAR, PartialGaps
+from mpc_lab.results.questions.partial import COLLINEAR, PartialGaps, close_scores
 from mpc_lab.text import listing, minus, number, percent, quote
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def partial(found: PartialGaps | Audit, limit: int = 60) -> alt.LayerChart:
     frame["interval"] = intervals(frame, "estimate", "ci_low_adjusted", "ci_high_adjusted")
     level, total = percent(float(data.attrs["level"])), data.sizes["group"]
     lines = [
-        f"Pairs of a query with scores less than {data.attrs['width']:.3g} apart; {level} "
+        f"Pairs of a query with {close_scores(data.attrs['width'])}; {level} "
         "intervals, adjusted over groups",
         f"Alone: the group by itself. Net: {found.held or 'nothing else'} held fixed",
     ]

@@ -310,6 +310,8 @@ def gap_ticks(low: float, high: float, at_most: int) -> list[float]:
     >>> gap_ticks(-0.1, 0.45, 4)
     [0.0, 0.2, 0.4]
     """
+    if low == high == 0:
+        return [0.0]
     width = (high - low) / max(at_most, 1)
     power = 10.0 ** math.floor(math.log10(width)) if width > 0 else 1.0
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= width * 0.999)

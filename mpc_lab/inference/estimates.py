@@ -504,6 +504,7 @@ def _std_errors(families: Mapping[str, _Family], pairs: Ints) -> dict[str, Float
 
 FEWEST_OF_A_PART = 3
 NEVER_TURNED = "the log never shows such pairs the other way round"
+NEVER_ALIKE = "the log hardly ever shows such pairs both ways round at the same places"
 NOT_POOLED = "a pool has no intervals inside cells of places, which need the rows"
 
 

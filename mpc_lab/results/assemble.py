@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mpc_lab.errors import MpcError
 from mpc_lab.inference.bands import covariance, sup_t_band
 from mpc_lab.inference.estimates import (
+    NEVER_ALIKE,
     NEVER_TURNED,
     NOT_POOLED,
     Estimates,
@@ -155,6 +156,8 @@ def _with_reasons(moments: Moments, found: Estimates) -> Estimates:
     never = np.isnan(found.estimate[row]) & (moments.pairs[row] > 0)
     reason[row] = np.where(never, NEVER_TURNED, reason[row])
     if moments.cells is not None:
+        shown = moments.cells[0].reshape(2, -1, *moments.cells.shape[2:]).sum(axis=1)
+        reason[row] = np.where(never & (shown > 0).all(axis=0), NEVER_ALIKE, reason[row])
         # Sums of cells alone, such as those of a pool, do not tell what single queries add.
         unknown = ~never & np.isnan(found.n_effective[row]) & (moments.pairs[row] > 0)
         reason[row] = np.where(unknown, NOT_POOLED, reason[row])

@@ -60,12 +60,10 @@ from mpc_lab.results.recipe import fingerprints
 from mpc_lab.results.sums import label_sums, moments_by_rule
 from mpc_lab.results.wording import columns_of, declared
 from mpc_lab.text import listing, quote
-from mpc_lab.vocabulary import CR3, ITEM, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
+from mpc_lab.vocabulary import CR3, ITEM, MODES, PLAIN, VARIANCES, Flags, Floats, Ints, swept_modes
 
 _MUST_AGREE = ("threshold", "level", "adjust", "tolerance", "seed", "cluster", "primary")
-_BY_QUERY = (
-    "symmetric pairs and of the effect of place: sums inside cells of places are over queries alone"
-)
+_BY_QUERY = "the effect of place: sums inside cells of places are over queries alone"
 # Older audits do not name these options, and used their defaults.
 _TERMS = {
     "closeness": SCORE,
@@ -125,7 +123,7 @@ def pool(audits: Sequence[Audit]) -> Audit:
     options = _common_options(audits)
     known_distinct = _check_ids(audits)
     lost: list[str] = []
-    modes = _common_modes(audits)
+    modes = _common_modes(audits, lost)
     shares, groups, rules = _align(audits, modes, lost)
     grid, edges = _shared_thresholds(audits)
     summed = [sum_rule(shares, k, edges) for k in range(len(rules))]
@@ -227,15 +225,21 @@ def _check_ids(audits: list[Audit]) -> bool:
     return True
 
 
-def _common_modes(audits: list[Audit]) -> tuple[str, ...]:
+def _common_modes(audits: list[Audit], lost: list[str]) -> tuple[str, ...]:
     # The first mode decides a gate, so keep the order of the first audit.
-    modes = [
-        mode
-        for mode in audits[0].headline["pairing_mode"].values.tolist()
-        if all(mode in audit.headline["pairing_mode"].values for audit in audits)
-    ]
+    each = [audit.headline["pairing_mode"].values.tolist() for audit in audits]
+    every = list(dict.fromkeys(mode for modes in each for mode in modes))
+    modes = [mode for mode in every if all(mode in of_audit for of_audit in each)]
     if not modes:
         raise MpcError("audits must have a pairing mode in common; got none. Run them alike.")
+    lost += [f"{mode} pairs: not all audits have them" for mode in every if mode not in modes]
+    placed = [columns_of(audit.attrs).get("position") is not None for audit in audits]
+    by_place = [mode for mode in modes if MODES[mode].two_sided or MODES[mode].side.neighbours]
+    if by_place and any(placed) and not all(placed):
+        raise MpcError(
+            f"Either all audits of {listing(by_place)} pairs must have positions, or none of them; "
+            "got some of each kind. Run them alike."
+        )
     return tuple(modes)
 
 
@@ -422,11 +426,13 @@ def _products(
     }
     if missing:
         lost.append(NOT_KEPT.format(groups=listing([quote(group) for group in sorted(missing)])))
+    symmetric = any(MODES[mode].two_sided for mode in plan.pairing_modes)
+    what = f"{'symmetric pairs and of ' if symmetric else ''}{_BY_QUERY}"
     if len(missing) < len(plan.groups):
         if VARIANCES[plan.cluster].needs_items:
-            lost.append(f"{plan.cluster} variance of {_BY_QUERY}")
+            lost.append(f"{plan.cluster} variance of {what}")
         if plan.correction == CR3:
-            lost.append(f"the correction cr3 of {_BY_QUERY}, with the plain correction")
+            lost.append(f"the correction cr3 of {what}, with the plain correction")
     return products
 
 

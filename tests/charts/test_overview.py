@@ -143,3 +143,7 @@ def test_a_curve_that_leaves_the_scale_is_marked_there():
     assert np.array_equal(found["cut_above"], [*[np.nan] * 4, 0.5, np.nan], equal_nan=True)
     inside = _off_scale(gaps[2:4], (-0.5, 0.5))
     assert not any(np.isfinite(values).any() for values in inside.values())
+
+
+def test_a_scale_without_width_has_a_tick_at_zero():
+    assert gap_ticks(0.0, 0.0, 8) == [0.0]

@@ -226,3 +226,18 @@ def test_a_log_in_files_keeps_the_same(frames, tmp_path):
         frame.to_parquet(tmp_path / f"{k}.parquet")
         walked.append(audit_of(str(tmp_path / f"{k}.parquet")))
     same(mpc.pool(walked).headline, audit_of(pd.concat(frames)).headline)
+
+
+def test_logs_with_and_without_places_are_not_pooled_where_pairs_go_by_places():
+    roles = {name: column for name, column in ROLES.items() if name != "position"}
+    placed = audit_of(day(0))
+    bare = mpc.audit(day(1), **roles, pairing_modes=["symmetric"], progress=False, **PLAIN)
+    with pytest.raises(mpc.MpcError, match="symmetric pairs must have positions, or none of them"):
+        mpc.pool([placed, bare])
+
+
+def test_a_mode_that_not_all_audits_have_is_named():
+    one, other = audit_of(day(0)), audit_of(day(1), modes=("matched",))
+    with pytest.warns(UserWarning, match="symmetric pairs: not all audits have them"):
+        pooled = mpc.pool([one, other])
+    assert pooled.headline["pairing_mode"].values.tolist() == ["matched"]

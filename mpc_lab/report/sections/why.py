@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpc_lab.charts import partial
 from mpc_lab.html import Head, escape, label, paragraphs, table
 from mpc_lab.report.context import Context
+from mpc_lab.results.questions.partial import close_scores
 from mpc_lab.text import minus, p_value, shared_decimals, with_interval
 
 _ROWS = 50
@@ -22,8 +23,8 @@ def _why(context: Context) -> str:
     found = context.partial
     data = found.data
     how = (
-        "Groups that overlap can explain each other's gaps. Over all pairs of a query with scores "
-        f"less than {data.attrs['width']:.3g} apart ({data.attrs['n_pairs']:,} pairs), differences "
+        "Groups that overlap can explain each other's gaps. Over all pairs of a query with "
+        f"{close_scores(data.attrs['width'])} ({data.attrs['n_pairs']:,} pairs), differences "
         "of outcomes are regressed on differences of membership in all groups at once. Alone is "
         "the same with one group; it is not the gap of the verdict. Intervals and p-values are "
         "adjusted by Holm over groups."

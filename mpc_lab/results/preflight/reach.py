@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from mpc_lab.inference.estimates import NEVER_TURNED
+from mpc_lab.inference.estimates import NEVER_ALIKE, NEVER_TURNED
 from mpc_lab.pairing.terms import Enough, Powered, Quantile, Smallest, Threshold, parse_threshold
 from mpc_lab.results.preflight.look import (
     CAUTION,
@@ -152,7 +152,7 @@ def _most_are_never_turned(look: Look) -> bool:
     reasons = look.of_cells("verdict_reason")
     least = look.of_cells("mde_adjusted")
     unable = [str(reasons[g]) for g, value in least.items() if not math.isfinite(value)]
-    return 2 * unable.count(NEVER_TURNED) > len(unable)
+    return 2 * sum(map(unable.count, (NEVER_ALIKE, NEVER_TURNED))) > len(unable)
 
 
 def _powered(look: Look, effect: float) -> Verbatim:

@@ -51,6 +51,11 @@ _WHY = {
 }
 
 
+def close_scores(width: float) -> str:
+    """Return in words how close the scores of the pairs are."""
+    return f"scores less than {width:.3g} apart" if width > 0 else "the same score"
+
+
 @dataclass(frozen=True, repr=False)
 class PartialGaps:
     """Gaps of all groups, alone and net of each other.
