@@ -398,7 +398,7 @@ VARIANCES: dict[str, Variance] = {
             "freedom, G effective queries or units",
             clustered="by query (cluster 'query')",
             label="by query",
-            colour="#009e73",
+            colour="#00808c",
         ),
         Variance(
             "item",

@@ -23,7 +23,7 @@ from mpc_lab.vocabulary import INCONCLUSIVE, NOT_ESTIMABLE
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-_FOUND = theme.SERIES[2]
+_FOUND = theme.OTHER
 # The colour and shape of each verdict. Orange and blue mean undervalued and overvalued elsewhere.
 _LOOKS = {
     HIGHER: (_FOUND, "triangle-right"),

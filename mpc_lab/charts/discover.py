@@ -14,7 +14,7 @@ from mpc_lab.text import labels, listing, percent, plural, quote
 
 _EXPLAINS, _EXPLAINED, _NOT_FOUND = "explains the others", "explained by these", "not found"
 _KINDS = {
-    _EXPLAINS: (theme.SERIES[2], "diamond", 1.0),
+    _EXPLAINS: (theme.OTHER, "diamond", 1.0),
     _EXPLAINED: (theme.GREY, "circle", 0.55),
     _NOT_FOUND: (theme.GREY, "circle", 0.55),
 }

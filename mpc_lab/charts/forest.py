@@ -203,6 +203,8 @@ def _layers(
     there = set(frame["verdict"])
     shown = [name for name in VERDICTS if name in there]
     legend = alt.Legend(title="verdict", values=shown, symbolOpacity=1)
+    if width < _COLUMNS_WIDE[1]:  # columns beside each other need the width of the page
+        legend = alt.Legend(title=None, values=shown, symbolOpacity=1, orient="bottom")
     colour = theme.verdict_colour(legend=legend)
     # No data of their own: a facet does not split a layer that has its own.
     base = alt.Chart().encode(

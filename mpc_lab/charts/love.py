@@ -129,7 +129,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(frame).encode(y=y, tooltip=tooltip)
     names = list(_SIDES)
     legend = alt.Legend(title=None, orient="bottom", direction="horizontal")
-    colours = alt.Scale(domain=names, range=[theme.GREY, theme.SERIES[2]])
+    colours = alt.Scale(domain=names, range=[theme.GREY, theme.OTHER])
     shapes = alt.Scale(domain=names, range=["diamond", "circle"])
 
     sides = [frame.assign(over=words, value=frame[of]) for words, of in _SIDES.items()]
@@ -141,7 +141,7 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
         color=alt.Color("over:N", scale=colours, legend=legend),
         shape=alt.Shape("over:N", scale=shapes, legend=legend),
     )
-    bars = base.mark_rule(strokeWidth=2, color=theme.SERIES[2]).encode(
+    bars = base.mark_rule(strokeWidth=2, color=theme.OTHER).encode(
         x=alt.X("low:Q", title=title), x2=alt.X2("high:Q")
     )
     marks = [theme.reference_line(at, "x", dashed=True) for at in (-_LARGE, _LARGE)]

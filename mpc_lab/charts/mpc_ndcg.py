@@ -13,12 +13,12 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, intervals, level_of
 from mpc_lab.results.base import check_label
 from mpc_lab.text import labels, plural, quote
+from mpc_lab.vocabulary import DIRECTIONS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
 _WITH_INTERVALS = 3
-_NAMED = 25
 # Names closer than this share of the height would overlap.
 _ROOM = 0.05
 
@@ -127,7 +127,7 @@ def _layers(frame: pd.DataFrame, measure: str, intervals: bool, y_title: str) ->
         spokes.encode(x2=alt.X2("start_change:Q"), y2=alt.Y2("start_gap:Q")),
     ]
     if intervals:
-        bars = base.mark_rule(strokeWidth=1.5, opacity=0.8).encode(color=colour)
+        bars = base.mark_rule(strokeWidth=2.5, opacity=0.8).encode(color=colour)
         layers.append(bars.encode(y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q")))
         layers.append(
             bars.encode(x=alt.X("change_low:Q", title=x_title), x2=alt.X2("change_high:Q"))
@@ -143,9 +143,8 @@ def _layers(frame: pd.DataFrame, measure: str, intervals: bool, y_title: str) ->
             color=colour, shape=shape, tooltip=tooltip
         )
     )
-    starts = frame[frame["rule_place"] == 0]
-    if 1 < len(starts) <= _NAMED:
-        layers.append(_names(starts, x_title, y_title))
+    if (frame["rule_place"] == 0).sum() > 1:
+        layers += _names(frame, x_title, y_title)
     return theme.layered(*layers).properties(width=theme.WIDTH, height=theme.HEIGHT + 60)
 
 
@@ -153,19 +152,32 @@ def _scale(names: list[str], values: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=names, range=[values[k % len(values)] for k in range(len(names))])
 
 
-def _names(starts: pd.DataFrame, x_title: str, y_title: str) -> alt.Chart:
-    """Write the names of groups beside the baseline; those with no room are in the tooltips."""
+def _names(frame: pd.DataFrame, x_title: str, y_title: str) -> list[alt.Chart]:
+    """Write the names of flagged groups beside the baseline, away from where their lines lead.
+
+    Where none is flagged, the two at the ends are named; those with no room are in the tooltips.
+    """
+    starts = frame[frame["rule_place"] == 0]
+    told = starts[starts["verdict"].isin(DIRECTIONS)]
+    if told.empty and starts["gap"].notna().any():
+        told = starts.loc[sorted({starts["gap"].idxmax(), starts["gap"].idxmin()})]
     kept: list[int] = []
     room = _ROOM * float(starts["gap"].max() - starts["gap"].min())
-    for place in starts["gap"].abs().sort_values(ascending=False).index:
-        if all(abs(starts["gap"][place] - starts["gap"][other]) >= room for other in kept):
+    for place in told["gap"].abs().sort_values(ascending=False).index:
+        if all(abs(told["gap"][place] - told["gap"][other]) >= room for other in kept):
             kept.append(place)
-    words = alt.Chart(starts.loc[kept]).mark_text(
-        align="right", dx=-8, dy=-7, fontSize=10, limit=120
-    )
-    made: alt.Chart = words.encode(
-        x=alt.X("change:Q", title=x_title),
-        y=alt.Y("gap:Q", title=y_title),
-        text=alt.Text("group:N"),
-    )
-    return made
+    leads = frame[frame["rule_place"] > 0].groupby("group")["change"].mean()
+    named = told.loc[kept]
+    is_left = named["group"].map(leads).fillna(0.0) >= 0
+    sides = (("right", -8, named[is_left]), ("left", 8, named[~is_left]))
+    return [
+        alt.Chart(part)
+        .mark_text(align=align, baseline="middle", dx=away, fontSize=11, limit=200)
+        .encode(
+            x=alt.X("change:Q", title=x_title),
+            y=alt.Y("gap:Q", title=y_title),
+            text=alt.Text("group:N"),
+        )
+        for align, away, part in sides
+        if len(part)
+    ]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ROW, _LEAST_HEIGHT = 24, 140
 _FOREST_WIDE, _PANEL_WIDE, _PANEL_HIGH = 380, 128, 54
-_NARROW_PANEL, _BETWEEN = 150, 28
+_NARROW_PANEL, _BETWEEN, _NAMES_APART = 150, 34, 4
 # Up to this many groups have wider panels and longer names.
 _FEW, _FEW_PANEL, _FEW_NARROW_PANEL = 4, 250, 245
 # The width at which the words above it are broken.
@@ -47,7 +47,7 @@ WIDE, NARROW = 1100, 620
 _NUMBERS_WIDE, _INTERVAL_WIDE = 56, 132
 # The narrow forest takes what names and numbers leave, between these.
 _NARROW_LEAST, _NARROW_MOST, _NAME_CHARACTER = 180, 400, 7.0
-_FEW_NAME_AT_MOST, _PANEL_CHARACTER, _TICK_WIDE = 40, 7.4, 55
+_FEW_NAME_AT_MOST, _PANEL_CHARACTER, _TICK_WIDE = 40, 6.8, 55
 # While a threshold is looked at, the verdict's own marks are paler: looking is not testing.
 _PALE = 0.3
 # The rows of the threshold that is looked at: what the page sets, else what was pointed at.
@@ -280,8 +280,9 @@ def _curves(
 ) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
     panel = _panel_wide(len(cells), narrow)
-    # With its mark a name is no wider than its panel, else few panels would fit beside each other.
-    shorter = middle_cut([cell.group for cell in cells], int(panel / _PANEL_CHARACTER) - 2)
+    # With its mark a name ends before the next one, else few panels would fit beside each other.
+    room = panel + _BETWEEN - _NAMES_APART
+    shorter = middle_cut([cell.group for cell in cells], int(room / _PANEL_CHARACTER) - 2)
     frames = []
     audit._make_curves([cell.group for cell in cells], part.rule)
     for place, (cell, short) in enumerate(zip(cells, shorter, strict=True)):
@@ -451,7 +452,7 @@ def _panels(
     layers = theme.layered(band, zero, own, *([pointed] if live else []), line, *cuts, points)
     high = _PANEL_HIGH if count > 2 else 2 * _PANEL_HIGH
     layers = layers.properties(width=_panel_wide(count, narrow), height=high)
-    header = alt.Header(title=None, labelAnchor="start", labelFontWeight="bold", labelPadding=3)
+    header = alt.Header(title=None, labelAnchor="start", labelFontWeight="normal", labelPadding=3)
     return layers.facet(
         facet=alt.Facet(
             "title:N", header=header, sort=alt.EncodingSortField("place", op="min"), title=None

@@ -17,7 +17,7 @@ from mpc_lab.text import listing, minus, number, percent, quote
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
 
-_KINDS = {"alone": (theme.GREY, "circle"), "net": (theme.SERIES[2], "diamond")}
+_KINDS = {"alone": (theme.GREY, "circle"), "net": (theme.OTHER, "diamond")}
 
 
 @chart
@@ -93,6 +93,13 @@ def _title(found: PartialGaps, order: np.ndarray) -> str:
     return f"The gap of {name} is {before} alone and {after} with {held} held fixed"
 
 
+def _close_together(names: list[str], step: float) -> alt.Scale:
+    """Return where in its row each mark is: where rows are high, as close as in others."""
+    if step <= theme.ROW:
+        return alt.Scale(domain=names)
+    return alt.Scale(domain=names, range=[(step - theme.ROW) / 2, (step + theme.ROW) / 2])
+
+
 def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
     names = list(_KINDS)
     y = theme.name_rows("group")
@@ -114,7 +121,8 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
     low, high = (float(f(ends, initial=0.0)) for f in (np.nanmin, np.nanmax))
     ticks = theme.gap_ticks(low, high, 6) if high > low else [0.0]
     axis = alt.Axis(values=ticks, grid=True, labelOverlap=False)
-    offset = alt.YOffset("kind:N", scale=alt.Scale(domain=names), sort=names)
+    step = theme.rows_high(frame["group"].nunique())
+    offset = alt.YOffset("kind:N", scale=_close_together(names, step.step), sort=names)
     joined = base.mark_rule(strokeWidth=1, opacity=0.6, color=theme.GREY).encode(
         x=alt.X("min(estimate):Q", title=title, axis=axis), x2=alt.X2("max(estimate):Q")
     )
@@ -136,5 +144,4 @@ def _layers(frame: pd.DataFrame, title: str) -> alt.LayerChart:
         ],
     )
     layers = [theme.zero_line("x"), joined, whiskers, dots]
-    step = theme.rows_high(frame["group"].nunique())
     return theme.layered(*layers).properties(width=440, height=step)

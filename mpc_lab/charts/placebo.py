@@ -14,7 +14,6 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, find_cell
 from mpc_lab.errors import check_count
 from mpc_lab.text import entry, percent, plural, quote
-from mpc_lab.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     from mpc_lab.results import Audit
@@ -55,7 +54,7 @@ def placebo(
     -------
     altair.LayerChart
     """
-    cell = find_cell(audit, group, scoring_rule, pairing_mode)
+    find_cell(audit, group, scoring_rule, pairing_mode)  # says which names there are
     if found is None:
         check_count("permutations", permutations, remedy="Try 200.")
         found = audit.balance(
@@ -75,7 +74,7 @@ def placebo(
             known,
             float(found["placebo_observed"]),
             theme.gap_title(audit, "gap, both orders,"),
-            VERDICTS[cell.verdict].colour,
+            theme.verdict_of(audit, group, scoring_rule).colour,
         ),
         _title(found),
         lines,

@@ -140,6 +140,8 @@ def _title(frame: pd.DataFrame, group: str) -> str:
             ("not flagged", "do not flag it"),
         )
     ]
+    if len(others) and (others == "not flagged").all():
+        return f"{start}; none of {len(others)} other measures flags it"
     said = ", ".join(f"{count} {words}" for count, words in counts if count)
     return f"{start}; of {len(others)} other measures {said}" if said else start
 

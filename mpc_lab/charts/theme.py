@@ -45,21 +45,24 @@ GREY = "#7a7a7a"
 INK = "#757575"
 # The threshold that is looked at, and nothing else.
 ACCENT = "#7d5fc7"
+# What is set beside a grey one: the new of two, a gap with others held fixed.
+OTHER = "#00808c"
 # Where the page behind a chart is known, its colours have full contrast: by the theme, what each
 # colour of a drawing becomes. Pages of the report have the same in their style sheet.
-ON_LIGHT = {GREY: "#5c636d", INK: "#1c1e21", "#009e73": "#007a58"}
+ON_LIGHT = {GREY: "#5c636d", INK: "#1c1e21", OTHER: "#007782", "#009e73": "#007a58"}
 ON_DARK = {
     GREY: "#a9b0ba",
     INK: "#e6e8eb",
     ACCENT: "#b9a4f4",
     "#b4500f": "#ee8c4d",
     "#1f6bb8": "#6fb0f2",
+    OTHER: "#4cbfcb",
     "#009e73": "#3fc79a",
 }
 PAGES = {"light": "#ffffff", "dark": "#15171a"}
 UNDERVALUED, OVERVALUED = (VERDICTS[name].colour for name in DIRECTIONS)
-# Series that are not a verdict: neither orange nor blue.
-SERIES = (GREY, "#00808c", "#009e73", "#c0699b", "#a08a00", "#6b7d2a")
+# Series that are not a verdict: neither orange nor blue, nor the green of what is within tolerance.
+SERIES = (GREY, OTHER, "#6b7d2a", "#c0699b", "#a08a00")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 WIDTH, HEIGHT = 540, 260
 # Characters in the name of a row.
@@ -209,6 +212,7 @@ def _config() -> dict[str, Any]:
             titleFontSize=TYPE,
             titleFontWeight="normal",
             labelLimit=200,
+            symbolOpacity=1,
         ),
         "header": alt.HeaderConfig(**words, labelFontSize=TYPE, titleFontSize=TYPE, labelLimit=200),
         "text": alt.MarkConfig(color=GREY, fontSize=TYPE),

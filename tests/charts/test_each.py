@@ -141,6 +141,20 @@ def test_mpc_ndcg_sets_each_rule_against_the_baseline(audit):
     assert "changes NDCG by" in title(chart)
 
 
+def test_mpc_ndcg_names_flagged_groups_away_from_where_their_lines_lead(audit):
+    whole = spec(charts.mpc_ndcg(audit))
+    texts = [layer for layer in whole["layer"] if layer["mark"]["type"] == "text"]
+    sides = {
+        row["group"]: layer["mark"]["align"]
+        for layer in texts
+        for row in whole["datasets"][layer["data"]["name"]]
+    }
+    points = [row for row in rows(charts.mpc_ndcg(audit), "change", "gap") if row["rule_place"]]
+    leads = {row["group"]: "right" if row["change"] >= 0 else "left" for row in points}
+    assert sides
+    assert sides.items() <= leads.items()
+
+
 def test_power_falls_with_more_pairs_and_agrees_with_the_audit(audit):
     chart = charts.power(audit, "1")
     least = [r["value"] for r in rows(chart, "value") if r["line"].startswith("smallest")]
