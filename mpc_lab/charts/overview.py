@@ -113,14 +113,16 @@ def overview(
     cells = by_gap(wanted[:limit])
     names = _names(audit, cells)
     scale = gap_range(cells)
-    curves = _curves(audit, part, cells, names, narrow, scale)
+    curves = _curves(audit, part, cells, names, narrow)
+    panel_scale = _panel_range(curves, scale)
+    curves = _with_cuts(curves, panel_scale)
     rows = _rows(cells, names, scale)
     span = threshold_range(curves, _largest_epsilon(cells))
     # A curve of one threshold would say again what the forest says.
     has_curves = len(set(curves.loc[curves["gap"].notna(), "epsilon"])) > 1
     looked = curves if live and has_curves else None
     forest = _forest(rows, looked, scale, narrow, outcome_word(settings(audit)), live)
-    panels = [_panels(curves, scale, span, narrow, live)] if has_curves else []
+    panels = [_panels(curves, panel_scale, span, narrow, live)] if has_curves else []
     subtitle = [chips(part), *_subtitle(audit, part, cells, narrow, has_curves)]
     if narrow:
         stack = alt.VConcatChart(vconcat=[forest, *panels], spacing=28)
@@ -276,7 +278,6 @@ def _curves(
     cells: list[Cell],
     names: list[str],
     narrow: bool,
-    scale: tuple[float, float],
 ) -> pd.DataFrame:
     """Return all curves, a row for each group and threshold."""
     panel = _panel_wide(len(cells), narrow)
@@ -291,10 +292,38 @@ def _curves(
         # A handful of pairs without an interval can give any gap.
         frame["gap"] = frame["gap"].where(np.isfinite(frame["low"]))
         frame = frame.assign(own=math.nan, zero=math.nan, name=names[place], verdict=cell.verdict)
-        frame = frame.assign(**_off_scale(frame["gap"], scale))
         # One row of each panel has its threshold and its line at 0.
         frame.loc[frame.index[:1], ["own", "zero"]] = [cell.epsilon, 0.0]
         frames.append(frame.assign(title=f"{mark_of(cell.verdict)} {short}", place=place))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _panel_range(curves: pd.DataFrame, scale: tuple[float, float]) -> tuple[float, float]:
+    """Return a scale that also holds the curves with a finding, of few groups with their intervals.
+
+    A handful of pairs can give any gap: each end moves at most by the width of the scale.
+    """
+    found = curves[curves["verdict"].isin(DIRECTIONS)]
+    fields = ["gap", "low", "high"] if curves["place"].nunique() <= _FEW else ["gap"]
+    known = found[fields].to_numpy(dtype=float)
+    known = known[np.isfinite(known)]
+    if not known.size:
+        return scale
+    low, high = scale
+    width = high - low
+    margin = 0.04 * width
+    return (
+        min(low, max(float(known.min()) - margin, low - width)),
+        max(high, min(float(known.max()) + margin, high + width)),
+    )
+
+
+def _with_cuts(curves: pd.DataFrame, scale: tuple[float, float]) -> pd.DataFrame:
+    """Return all curves with the ends of the scale where each of them leaves it."""
+    frames = [
+        frame.assign(**_off_scale(frame["gap"], scale))
+        for _, frame in curves.groupby("place", sort=False)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 

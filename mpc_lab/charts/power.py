@@ -13,8 +13,8 @@ from mpc_lab.charts import theme
 from mpc_lab.charts.theme import chart, curve_frame, find_cell, of_rule
 from mpc_lab.errors import check_number
 from mpc_lab.results.base import has_sums, settings
-from mpc_lab.results.summary import Cell
-from mpc_lab.text import entry, number, percent, quote
+from mpc_lab.results.summary import Cell, decimals_of
+from mpc_lab.text import entry, percent, quote
 from mpc_lab.vocabulary import VERDICTS, verdict_modes
 
 if TYPE_CHECKING:
@@ -72,23 +72,27 @@ def power(
         f"groups; {of_rule(scoring_rule, pairing_mode)}",
         "Dashed: the number of pairs of the headline",
     ]
-    if number(least, 3) != number(on_curve, 3):
+    # As in the table of verdicts: the decimals that the interval deserves.
+    places = decimals_of([cell])
+    if entry(least, places) != entry(on_curve, places):
         lines.append(
             "The title takes the larger standard error of the two sides of the bracket; the curve "
             f"is of {pairing_mode} pairs"
         )
     return theme.finish(
-        _layers(_long(known), cell, theme.gap_title(audit)), _title(cell, least, power), lines
+        _layers(_long(known), cell, theme.gap_title(audit)),
+        _title(cell, least, power, places),
+        lines,
     )
 
 
-def _title(cell: Cell, least: float, power: float) -> str:
+def _title(cell: Cell, least: float, power: float, places: int) -> str:
     who = f"Group {quote(cell.group)}"
     if not math.isfinite(least):
         return f"{who} is {cell.verdict}: what could be found is not known"
     return (
-        f"{who} is {cell.verdict} with a gap of {entry(cell.estimate, 3)}; with "
-        f"{cell.pairs:,} pairs, gaps from {number(least, 3)} on are found with "
+        f"{who} is {cell.verdict} with a gap of {entry(cell.estimate, places)}; with "
+        f"{cell.pairs:,} pairs, gaps from {entry(least, places)} on are found with "
         f"{percent(power)} power"
     )
 

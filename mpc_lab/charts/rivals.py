@@ -147,7 +147,8 @@ def _title(frame: pd.DataFrame, group: str) -> str:
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:
-    there = set(frame["says"])
+    # A measure without a mark needs no name of its mark.
+    there = set(frame.loc[frame["at"].notna() | frame["low"].notna(), "says"])
     legend = alt.Legend(
         orient="bottom",
         direction="horizontal",

@@ -10,7 +10,7 @@ import pytest
 
 import mpc_lab as mpc
 from helpers.drawn import spec, walk
-from mpc_lab.charts.overview import _off_scale
+from mpc_lab.charts.overview import _off_scale, _panel_range
 from mpc_lab.charts.theme import gap_ticks, svg
 from mpc_lab.errors import MpcError
 
@@ -136,6 +136,21 @@ def test_ticks_of_gaps_are_few_and_hold_zero(ends):
     assert 0.0 in ticks
     assert 2 <= len(ticks) <= 9
     assert all(ends[0] <= tick <= ends[1] for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "groups", "expected"),
+    [
+        # The intervals of few groups are held, but no end moves by more than the width.
+        ("undervalued", 1, (-0.9, 1.5)),
+        ("undervalued", 9, (-0.5, 0.74)),
+        ("inconclusive", 1, (-0.5, 0.5)),
+    ],
+)
+def test_the_curve_of_a_finding_is_inside_its_panel(verdict, groups, expected):
+    curve = pd.DataFrame({"gap": [0.7, 0.2], "low": [-0.86, 0.1], "high": [2.0, 0.3]})
+    curves = pd.concat([curve.assign(place=k, verdict=verdict) for k in range(groups)])
+    assert _panel_range(curves, (-0.5, 0.5)) == pytest.approx(expected)
 
 
 def test_a_curve_that_leaves_the_scale_is_marked_there():

@@ -18,6 +18,7 @@ from mpc_lab.report import context, page
 from mpc_lab.report.context import Section
 from mpc_lab.report.sections import SECTIONS
 from mpc_lab.report.sections.finding import pairs
+from mpc_lab.report.sections.method import _spelt
 from mpc_lab.report.sections.rivals import rivals
 
 ORDER = [
@@ -266,11 +267,16 @@ def test_with_positions_the_sides_go_by_place_whatever_modes_were_asked(monkeypa
 def test_with_symmetric_pairs_the_sides_of_matched_ones_are_compared(monkeypatch):
     of_balance = [section for section in SECTIONS if section.name == "balance"]
     monkeypatch.setattr("mpc_lab.report.SECTIONS", of_balance)
-    monkeypatch.setattr("mpc_lab.report.sections.checks._PLACEBOS", 20)
+    for module in ("context", "sections.checks"):
+        monkeypatch.setattr(f"mpc_lab.report.{module}.PLACEBOS", 20)
     audit = mpc.audit(mpc.datasets.clicks(600, seed=1, eta=1.0), progress=False)
     balance = words(page(audit))["balance"]
     assert "These are matched pairs" in balance
     assert "Placebos rejected" in balance
+
+
+def test_a_list_in_a_list_of_the_settings_is_in_plain_words():
+    assert _spelt({"groups": [["a", "b"], ["c", "d"]]}) == "groups: a and b, c and d"
 
 
 def test_one_group_is_not_called_groups(monkeypatch):
@@ -315,7 +321,7 @@ def test_scores_of_a_pair_are_given_to_the_digit_in_which_they_differ():
     columns = {name: name for name in ("query", "score", "outcome", "group")}
     audit = mpc.audit(log, **columns, threshold=0.001, progress=False)
     shown = rows_of(page(audit, pairs=90), "pairs")
-    assert {tuple(row[1:3]) for row in shown} == {
+    assert {tuple(row[4:6]) for row in shown} == {
         ("0.300000", "0.300000"),
         ("0.500000", "0.500004"),
         ("0.700000", "0.700008"),

@@ -28,6 +28,8 @@ _ROWS, _ROWS_FOLDED, _SLICES = 200, 50, 8
 _FOREST = 100
 _NAMES = ("query", "item", "other_item", "label", "other_label")
 _SCORES = ("score", "other_score")
+# What a pair says comes before its scores, which a narrow window may hide.
+_FIRST = (*_NAMES, "outcome", "other_outcome", "difference")
 # Decimals of a score.
 _FEWEST, _MOST = 4, 12
 
@@ -198,7 +200,8 @@ def _pairs(context: Context, cell: Cell) -> str:
     )
     if found.empty:
         return paragraphs(["There is no pair."], "note")
-    names = [str(one) for one in found]
+    names = [one for one in _FIRST if one in found]
+    names += [str(one) for one in found if one not in _FIRST]
     heads = [Head(escape(one.replace("_", " ").capitalize()), one in _NAMES) for one in names]
     places = _apart(found)
     columns = [_column(one, found[one], places) for one in names]

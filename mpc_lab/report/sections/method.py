@@ -218,11 +218,16 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SETTING_AT_MOST else text[:_SETTING_AT_MOST] + " …"
 
 
+def _together(value: Any) -> str:
+    """Return an entry of a list, the parts of a list in it together."""
+    return " and ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def _spelt(value: Any) -> str:
     if value is None:
         return "not given"
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_spelt(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
+        return ", ".join(map(_together, value)) or "none"
     return str(value)
