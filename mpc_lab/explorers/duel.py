@@ -14,8 +14,8 @@ from mpc_lab.vocabulary import Floats
 _BINS = 41
 _WIDE, _HIGH, _FOOT = 600, 44, 18
 _MOST_DIGITS = 12
-# What scores seem to be apart is what they are apart, to a tenth.
-_NEAR = 0.1
+# What scores seem to be apart is what they are apart, to a twentieth.
+_NEAR = 0.05
 
 
 def duel_html(pair: pd.Series, group: str, names: tuple[str, str], outcome: str) -> str:
