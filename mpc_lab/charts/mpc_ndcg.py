@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
 import numpy as np
@@ -160,7 +160,7 @@ def _names(frame: pd.DataFrame, x_title: str, y_title: str) -> list[alt.Chart]:
     starts = frame[frame["rule_place"] == 0]
     told = starts[starts["verdict"].isin(DIRECTIONS)]
     if told.empty and starts["gap"].notna().any():
-        told = starts.loc[sorted({starts["gap"].idxmax(), starts["gap"].idxmin()})]
+        told = starts[starts["gap"].isin([starts["gap"].max(), starts["gap"].min()])]
     kept: list[int] = []
     room = _ROOM * float(starts["gap"].max() - starts["gap"].min())
     for place in told["gap"].abs().sort_values(ascending=False).index:
@@ -169,7 +169,10 @@ def _names(frame: pd.DataFrame, x_title: str, y_title: str) -> list[alt.Chart]:
     leads = frame[frame["rule_place"] > 0].groupby("group")["change"].mean()
     named = told.loc[kept]
     is_left = named["group"].map(leads).fillna(0.0) >= 0
-    sides = (("right", -8, named[is_left]), ("left", 8, named[~is_left]))
+    sides: tuple[tuple[Literal["left", "right"], int, pd.DataFrame], ...] = (
+        ("right", -8, named[is_left]),
+        ("left", 8, named[~is_left]),
+    )
     return [
         alt.Chart(part)
         .mark_text(align=align, baseline="middle", dx=away, fontSize=11, limit=200)
