@@ -278,7 +278,7 @@ def _star(found: FairBoost, colour: str, right: bool) -> list[alt.Chart]:
         base.mark_text(
             align="right" if right else "left",
             dx=-10 if right else 10,
-            dy=20 if right else -14,
+            dy=20 if right else -19,
             color=theme.GREY,
             fontWeight="bold",
             fontSize=12,

@@ -104,7 +104,12 @@ def _layers(frame: pd.DataFrame, found: xr.Dataset, cell: Cell, width: float) ->
         alt.Chart(frame)
         .mark_rect(color=theme.GREY, opacity=0.55)
         .encode(
-            x=alt.X("from:Q", title=x_title, scale=alt.Scale(nice=False, domainMin=0)),
+            x=alt.X(
+                "from:Q",
+                title=x_title,
+                scale=alt.Scale(nice=False, domainMin=0),
+                axis=alt.Axis(tickCount=6),
+            ),
             x2=alt.X2("to:Q"),
             y=alt.Y("floor:Q", title=y_title),
             y2=alt.Y2("density:Q"),

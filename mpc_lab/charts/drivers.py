@@ -86,7 +86,14 @@ def _layers(frame: pd.DataFrame, estimate: float, outcome: str) -> alt.LayerChar
         "name:N",
         sort=alt.EncodingSortField("place"),
         title=None,
-        axis=alt.Axis(labelLimit=260, ticks=False, domain=False, minExtent=60),
+        axis=alt.Axis(
+            labelLimit=260,
+            labelColor=theme.INK,
+            labelPadding=8,
+            ticks=False,
+            domain=False,
+            minExtent=60,
+        ),
     )
     base = alt.Chart(frame).encode(
         y=order,

@@ -48,6 +48,9 @@ def examination(found: xr.Dataset | Audit) -> alt.LayerChart:
     frame["low_drawn"] = frame["low"].clip(upper=_HIGHEST)
     frame["high_drawn"] = frame["high"].clip(upper=_HIGHEST)
     frame["drawn"] = frame["examined"].clip(upper=_HIGHEST)
+    above = frame["examined"] > _HIGHEST
+    frame["inside"], frame["above"] = frame["drawn"].mask(above), frame["drawn"].where(above)
+    frame["number"] = [f"{value:.2g}" if value > _HIGHEST else "" for value in frame["examined"]]
     attrs = found.attrs
     lines = [
         f"From neighbours in the list whose scores are at most ε = {attrs['epsilon']:.3g} apart"
@@ -62,6 +65,8 @@ def examination(found: xr.Dataset | Audit) -> alt.LayerChart:
             f"From place {known + 1} on, the ends of an interval are more than {_KNOWN:g} times "
             "apart"
         )
+    if above.any():
+        lines.append(f"Triangles: above {_HIGHEST:g}, with the number")
     return theme.finish(_layers(frame), _title(frame), lines)
 
 
@@ -89,7 +94,7 @@ def _share(row: pd.Series) -> str:
 
 
 def _layers(frame: pd.DataFrame) -> alt.LayerChart:
-    title = "how often it is looked at (place 1 = 1)"
+    title = "times looked at (place 1 = 1)"
     top = min(max(float(frame["high_drawn"].max()), 1.0) * 1.05, _HIGHEST)
     base = alt.Chart(frame).encode(
         x=alt.X("place:O", title="place in the list", axis=alt.Axis(labelAngle=0)),
@@ -105,7 +110,14 @@ def _layers(frame: pd.DataFrame) -> alt.LayerChart:
     )
     line = base.mark_line(color=theme.GREY, strokeWidth=2).encode(y=alt.Y("drawn:Q", title=title))
     dots = base.mark_point(color=theme.GREY, filled=True, size=60, opacity=1).encode(
-        y=alt.Y("drawn:Q")
+        y=alt.Y("inside:Q")
     )
     layers = [theme.reference_line(1.0, "y", dashed=True), whiskers, line, dots]
+    if frame["above"].notna().any():
+        cut = base.encode(y=alt.Y("above:Q"))
+        arrows = cut.mark_point(
+            color=theme.GREY, filled=True, shape="triangle-up", size=60, opacity=1
+        )
+        words = cut.mark_text(dy=-9, fontSize=10.5).encode(text=alt.Text("number:N"))
+        layers += [arrows, words]
     return theme.layered(*layers).properties(width=theme.WIDTH, height=200)

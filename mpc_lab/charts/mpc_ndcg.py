@@ -160,8 +160,7 @@ def _names(frame: pd.DataFrame, x_title: str, y_title: str) -> list[alt.Chart]:
     starts = frame[frame["rule_place"] == 0]
     told = starts[starts["verdict"].isin(DIRECTIONS)]
     if told.empty and starts["gap"].notna().any():
-        ends = starts["gap"] == starts["gap"].max(), starts["gap"] == starts["gap"].min()
-        told = starts[ends[0] | ends[1]]
+        told = starts[starts["gap"].isin([starts["gap"].max(), starts["gap"].min()])]
     kept: list[int] = []
     room = _ROOM * float(starts["gap"].max() - starts["gap"].min())
     for place in told["gap"].abs().sort_values(ascending=False).index:

@@ -74,6 +74,8 @@ def _frame(found: xr.Dataset) -> pd.DataFrame:
         can_scale = math.isfinite(half) and half > 0 and math.isfinite(null)
         scaled = [(v - null) / half if can_scale else math.nan for v in (estimate, low, high)]
         numbers = with_interval(estimate, low, high) if math.isfinite(estimate) else NOTHING
+        if math.isfinite(estimate) and not math.isfinite(half):
+            numbers = entry(estimate, ".3g")
         if math.isfinite(null) and null:
             numbers += f", neutral {number(null, 2).rstrip('0').rstrip('.')}"
         row = {"measure": _name(measure), "place": place, "numbers": numbers}

@@ -156,6 +156,15 @@ def test_labels_keep_apart():
     assert np.diff(moved).max() <= -0.0099
 
 
+def test_a_place_above_the_scale_of_the_examination_is_an_arrow_with_its_number(clicks):
+    found = clicks.examination(places=6)
+    far = found.assign(examined=found["examined"].where(found["place"] != 6, 2.34))
+    shown = {row["place"]: row for row in rows(charts.examination(far), "above")}
+    assert (shown[6]["inside"], shown[6]["above"], shown[6]["number"]) == (None, 1.6, "2.3")
+    assert shown[1]["above"] is None
+    assert "Triangles: above 1.6" in subtitle(charts.examination(far))
+
+
 def test_the_examination_is_drawn_from_what_was_found_or_from_an_audit(clicks):
     found = clicks.examination(places=6)
     chart = charts.examination(found)
