@@ -202,7 +202,9 @@ def _layers(
     )
     there = set(frame["verdict"])
     shown = [name for name in VERDICTS if name in there]
-    legend = alt.Legend(title="verdict", values=shown, symbolOpacity=1)
+    # Below, as in other charts: beside the panels it makes them, and all words, smaller on a page.
+    below: Any = {} if live else {"orient": "bottom", "direction": "horizontal"}
+    legend = alt.Legend(title=None, values=shown, symbolOpacity=1, **below)
     colour = theme.verdict_colour(legend=legend)
     # No data of their own: a facet does not split a layer that has its own.
     base = alt.Chart().encode(
