@@ -202,9 +202,11 @@ def _layers(
     )
     there = set(frame["verdict"])
     shown = [name for name in VERDICTS if name in there]
-    legend = alt.Legend(title="verdict", values=shown, symbolOpacity=1)
-    if width < _COLUMNS_WIDE[1]:  # columns beside each other need the width of the page
-        legend = alt.Legend(title=None, values=shown, symbolOpacity=1, orient="bottom")
+    # Below, as in other charts: beside the panels it makes them, and all words, smaller on a page.
+    # A live chart takes the width of the page, unless its columns stand beside each other.
+    beside = live and width >= _COLUMNS_WIDE[1]
+    below: Any = {} if beside else {"orient": "bottom", "direction": "horizontal"}
+    legend = alt.Legend(title=None, values=shown, symbolOpacity=1, **below)
     colour = theme.verdict_colour(legend=legend)
     # No data of their own: a facet does not split a layer that has its own.
     base = alt.Chart().encode(
