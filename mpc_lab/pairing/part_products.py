@@ -144,7 +144,7 @@ def sum_products(walk: Walk, epsilon: Floats, center: Floats) -> list[list[PartP
     found: list[list[PartProducts]] = [[] for _ in epsilon]
     for word, here in words_of(len(center)):
         task = partial(_products_of_block, word, epsilon[:, here], center[here])
-        total: list[_Block] = []
+        total: list[_BlockSums] = []
         for blocks in walk(task, "summing parts"):
             total = list(map(_add_blocks, total, blocks)) if total else blocks
         for of_threshold, block in zip(found, total, strict=True):
@@ -152,7 +152,7 @@ def sum_products(walk: Walk, epsilon: Floats, center: Floats) -> list[list[PartP
     return found
 
 
-class _Block(NamedTuple):
+class _BlockSums(NamedTuple):
     """The sums of some units: arrays (part, group, …); and products by their key."""
 
     sums: Floats
@@ -163,10 +163,10 @@ class _Block(NamedTuple):
     product: Floats
 
 
-def _add_blocks(one: _Block, other: _Block) -> _Block:
+def _add_blocks(one: _BlockSums, other: _BlockSums) -> _BlockSums:
     key = _all_keys([one.key, other.key])
     product = _add_rows(key, [(block.key, block.product) for block in (one, other)])
-    return _Block(
+    return _BlockSums(
         one.sums + other.sums,
         one.alone + other.alone,
         _few_distinct(np.concatenate([one.distances, other.distances], axis=-1)),
@@ -176,7 +176,7 @@ def _add_blocks(one: _Block, other: _Block) -> _Block:
     )
 
 
-def _of_group(total: _Block, group: int) -> PartProducts:
+def _of_group(total: _BlockSums, group: int) -> PartProducts:
     part = np.flatnonzero(total.sums[:, group, NUMBER] > 0)
     here = total.key // N_PARTS**2 == group
     pair = total.key[here] % N_PARTS**2
@@ -196,11 +196,13 @@ def _of_group(total: _Block, group: int) -> PartProducts:
 
 def _products_of_block(
     word: int, epsilon: Floats, center: Floats, log: Log, first: int, last: int
-) -> list[_Block]:
+) -> list[_BlockSums]:
     return [_up_to(word, own, center, log, first, last) for own in epsilon]
 
 
-def _up_to(word: int, epsilon: Floats, center: Floats, log: Log, first: int, last: int) -> _Block:
+def _up_to(
+    word: int, epsilon: Floats, center: Floats, log: Log, first: int, last: int
+) -> _BlockSums:
     n_groups = len(epsilon)
     sums = np.zeros((N_PARTS, n_groups, N_PART_SUMS))
     alone = np.zeros((N_PARTS, n_groups, N_FACTORS, N_FACTORS))
@@ -210,7 +212,7 @@ def _up_to(word: int, epsilon: Floats, center: Floats, log: Log, first: int, las
     how = (epsilon, scales_of(epsilon), center, weigh_queries(log, word, epsilon, first, last))
     key, product = _sum_products(*rows, *how, first, last, sums, alone, distances, counts)
     order = np.argsort(key)
-    return _Block(sums, alone, distances, counts, key[order], product[order])
+    return _BlockSums(sums, alone, distances, counts, key[order], product[order])
 
 
 # ---- what products give, once the weights and means of parts are known
