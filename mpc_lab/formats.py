@@ -252,6 +252,11 @@ def read_letor(path: str | os.PathLike[str], scores: Any, groups: Any) -> Rankin
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank, counted from 1."""
+    if not isinstance(path, str | os.PathLike):
+        raise MpcError(
+            f"Text files must be given as paths; got {type(path).__name__}. "
+            "For dicts of dicts use mpc.from_ranx."
+        )
     name = os.fspath(path)
     opener: Any = gzip.open if name.endswith(".gz") else open
     try:

@@ -203,7 +203,7 @@ def _layers(
     there = set(frame["verdict"])
     shown = [name for name in VERDICTS if name in there]
     # Below, as in other charts: beside the panels it makes them, and all words, smaller on a page.
-    # A live chart takes the width of the page, unless its columns stand beside each other.
+    # A live chart is as wide as the page, unless its columns are beside each other.
     beside = live and width >= _COLUMNS_WIDE[1]
     below: Any = {} if beside else {"orient": "bottom", "direction": "horizontal"}
     legend = alt.Legend(title=None, values=shown, symbolOpacity=1, **below)

@@ -299,3 +299,8 @@ def test_scores_and_groups_have_an_entry_for_each_line(tmp_path, scores, groups)
     path.write_text("1 qid:7 1:0\n0 qid:7 1:0\n")
     with pytest.raises(mpc.MpcError, match="must have one entry for each of the 2 lines"):
         mpc.read_letor(path, scores, groups)
+
+
+def test_a_run_that_is_no_path_is_refused():
+    with pytest.raises(mpc.MpcError, match="given as paths; got dict. For dicts of dicts"):
+        mpc.read_run({}, "qrels.txt", groups={})
