@@ -302,5 +302,5 @@ def test_scores_and_groups_have_an_entry_for_each_line(tmp_path, scores, groups)
 
 
 def test_a_run_that_is_no_path_is_refused():
-    with pytest.raises(mpc.MpcError, match="given as paths; got dict. For dicts of dicts"):
+    with pytest.raises(mpc.MpcError, match="must be given as paths; got dict"):
         mpc.read_run({}, "qrels.txt", groups={})
